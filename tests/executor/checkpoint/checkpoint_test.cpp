@@ -24,11 +24,7 @@ class Checkpoints : public testing::Test {
 
   static TrainingRun run(std::string_view config, const Strategy& strategy, int steps,
                          const CheckpointOptions& checkpoints = {}) {
-    const TinyJob job = tiny_job(config, strategy);
-    TrainingRequest request = job.request();
-    request.steps = steps;
-    request.checkpoints = checkpoints;
-    return train(request);
+    return run_plan(config, strategy, {.steps = steps, .checkpoints = checkpoints});
   }
   static Checkpoint read(const std::string& path, std::string_view config) {
     return checkpoint_from_file(read_file(path, kLargestTensorFile),
@@ -49,6 +45,10 @@ class Checkpoints : public testing::Test {
     both.whole.steps.erase(both.whole.steps.begin(), both.whole.steps.begin() + 5);
     return both;
   }
+  void expect_bitwise_resume(std::string_view config, const Strategy& strategy) {
+    const auto [whole, rest] = in_two_runs(config, strategy, strategy);
+    expect_bitwise_same_run(whole, rest);
+  }
 
   std::filesystem::path folder_;
 };
@@ -65,57 +65,42 @@ Strategy fully_cut() {
 }
 
 TEST_F(Checkpoints, ResumeBitwiseUnderTheSamePlan) {
-  for (const Strategy& strategy : {pipeline_and_tensor(), fully_cut()}) {
-    const auto [whole, rest] = in_two_runs(kTinyGpt, strategy, strategy);
-    expect_bitwise_same_run(whole, rest);
-  }
+  for (const Strategy& strategy : {pipeline_and_tensor(), fully_cut()})
+    expect_bitwise_resume(kTinyGpt, strategy);
 }
 
 TEST_F(Checkpoints, ResumeBitwiseInBf16AndWithOffload) {
   Strategy strategy = fully_cut();
   strategy.dtype = Dtype::kBf16;
   strategy.data_parallelism.offload_optimizer = true;
-  const auto [whole, rest] = in_two_runs(kTinyLlama, strategy, strategy);
-  expect_bitwise_same_run(whole, rest);
+  expect_bitwise_resume(kTinyLlama, strategy);
 }
 
 TEST_F(Checkpoints, ResumeBitwiseWithServersAndExperts) {
   Strategy servers = tiny_strategy();
-  servers.degrees.data = 2;
-  servers.data_parallelism.kind = DataParallelKind::kParameterServer;
-  servers.data_parallelism.servers = 2;
+  use_servers(servers, 2, 2);
   Strategy experts = tiny_strategy();
   experts.degrees.data = 4, experts.degrees.expert = 2, experts.zero = 1;
   experts.data_parallelism.buckets = {BucketRule::kBytes, Bytes(9000)};
   experts.data_parallelism.overlap_gather = true;
-  for (const Strategy& strategy : {servers, experts}) {
-    const auto [whole, rest] = in_two_runs(kTinyMixtral, strategy, strategy);
-    expect_bitwise_same_run(whole, rest);
-  }
+  for (const Strategy& strategy : {servers, experts}) expect_bitwise_resume(kTinyMixtral, strategy);
 }
 
 /// Each worker uses the weights it pulled last, which the servers have updated since.
 TEST_F(Checkpoints, ResumeBitwiseWithStaleWorkers) {
   Strategy apart = tiny_strategy();
-  apart.degrees.data = 4;
-  apart.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
-  apart.data_parallelism.servers = 2;
+  use_servers(apart, 4, 2, DataParallelKind::kAsyncParameterServer);
   Strategy colocated = apart;
   colocated.data_parallelism.servers = 3;
   colocated.data_parallelism.colocated_servers = true;
   colocated.dtype = Dtype::kBf16;
-  for (const Strategy& strategy : {apart, colocated}) {
-    const auto [whole, rest] = in_two_runs(kTinyMixtral, strategy, strategy);
-    expect_bitwise_same_run(whole, rest);
-  }
+  for (const Strategy& strategy : {apart, colocated}) expect_bitwise_resume(kTinyMixtral, strategy);
 }
 
 /// There is no version for a fifth worker, and none is needed for synchronous updates.
 TEST_F(Checkpoints, OfWorkersResumeFromServersUnderAnotherPlan) {
   Strategy workers = tiny_strategy();
-  workers.degrees.data = 2;
-  workers.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
-  workers.data_parallelism.servers = 1;
+  use_servers(workers, 2, 1, DataParallelKind::kAsyncParameterServer);
   Strategy more = workers;
   more.degrees.data = 4;
   for (const Strategy& other : {more, fully_cut()}) {

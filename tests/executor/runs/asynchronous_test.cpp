@@ -63,9 +63,7 @@ class AsynchronousServers : public testing::TestWithParam<Case> {};
 TEST_P(AsynchronousServers, MatchTheirEmulation) {
   const Case& c = GetParam();
   Strategy strategy = tiny_strategy();
-  strategy.degrees.data = c.workers;
-  strategy.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
-  strategy.data_parallelism.servers = c.servers;
+  use_servers(strategy, c.workers, c.servers, DataParallelKind::kAsyncParameterServer);
   strategy.data_parallelism.colocated_servers = c.colocated;
   constexpr int kManySteps = 10;
   const TrainingRun run = train_tiny(c.config, strategy, kManySteps);

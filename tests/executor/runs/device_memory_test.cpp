@@ -18,18 +18,10 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kDropoutGpt =
-    R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 4, "n_head": 4, "n_positions": 8,
-        "vocab_size": 200, "resid_pdrop": 0.1, "attn_pdrop": 0.1, "embd_pdrop": 0.1})";
+const std::string kDropoutGpt =
+    with_values(kTinyGpt, {{"resid_pdrop", "0.1"}, {"attn_pdrop", "0.1"}, {"embd_pdrop", "0.1"}});
 
-struct Case {
-  std::string name;
-  std::string_view config;
-  void (*change)(Strategy&);
-  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
-};
-
-std::vector<Case> cases() {
+std::vector<NamedPlan> cases() {
   return {
       {"one_rank", kTinyGpt, [](Strategy&) {}},
       {"bf16", kTinyLlama, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
@@ -70,12 +62,7 @@ std::vector<Case> cases() {
        [](Strategy& s) {
          s.degrees.data = 2, s.zero = 1, s.data_parallelism.offload_optimizer = true;
        }},
-      {"parameter_server", kTinyGpt,
-       [](Strategy& s) {
-         s.degrees.data = 2;
-         s.data_parallelism.kind = DataParallelKind::kParameterServer;
-         s.data_parallelism.servers = 1;
-       }},
+      {"parameter_server", kTinyGpt, [](Strategy& s) { use_servers(s, 2, 1); }},
       {"one_process", kTinyGpt,
        [](Strategy& s) {
          s.degrees.data = 2;
@@ -84,28 +71,14 @@ std::vector<Case> cases() {
   };
 }
 
-class OnDevice : public testing::TestWithParam<Case> {
+class OnDevice : public testing::TestWithParam<NamedPlan> {
  protected:
-  static Strategy strategy() {
-    Strategy s = tiny_strategy();
-    GetParam().change(s);
-    return s;
-  }
+  static Strategy strategy() { return GetParam().applied_to(tiny_strategy()); }
   /// Without a device, on the host.
   static TrainingRun run(const KernelTable& kernels, const DeviceTable* device,
                          TimelineClock clock) {
-    const TinyJob job = tiny_job(GetParam().config, strategy());
-    TrainingRequest request{.plan = job.plan,
-                            .model = job.model,
-                            .graph = job.graph,
-                            .cost_model = *job.cost_model,
-                            .text = job.text,
-                            .kernels = kernels,
-                            .device = device,
-                            .clock = clock,
-                            .steps = 2,
-                            .keep_parameters = true};
-    return train(request);
+    return run_plan(GetParam().config, strategy(),
+                    {.kernels = kernels, .device = device, .clock = clock, .steps = 2});
   }
 };
 
@@ -160,16 +133,12 @@ TEST(LateRecorder, IsNotifiedOfEveryTask) {
   Strategy strategy = tiny_strategy();
   strategy.degrees.data = 2;
   const TinyJob job = tiny_job(kTinyGpt, strategy);
-  const TrainingRun run = train({.plan = job.plan,
-                                 .model = job.model,
-                                 .graph = job.graph,
-                                 .cost_model = *job.cost_model,
-                                 .text = job.text,
-                                 .kernels = late_kernels(),
-                                 .device = &late_device(),
-                                 .recorder = &recorder,
-                                 .clock = TimelineClock::kWall,
-                                 .steps = 2});
+  TrainingRequest request = job.request(late_kernels());
+  request.device = &late_device();
+  request.recorder = &recorder;
+  request.clock = TimelineClock::kWall;
+  request.steps = 2;
+  const TrainingRun run = train(request);
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
   EXPECT_EQ(open, 0);
   EXPECT_EQ(entered.size(), 2 * job.graph.tasks.size());
@@ -179,8 +148,7 @@ TEST(LateRecorder, IsNotifiedOfEveryTask) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, LateDevice, testing::ValuesIn(cases()),
-                         [](const auto& tried) { return tried.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, LateDevice, testing::ValuesIn(cases()), plan_name);
 
 // ---- on a GPU ----
 
@@ -213,8 +181,7 @@ TEST_P(CudaTraining, MatchesTheHostWithTimedKernels) {
                   run_on_gpu(TimelineClock::kVirtual), tolerance());
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, CudaTraining, testing::ValuesIn(cases()),
-                         [](const auto& tried) { return tried.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, CudaTraining, testing::ValuesIn(cases()), plan_name);
 
 }  // namespace
 }  // namespace meshwright

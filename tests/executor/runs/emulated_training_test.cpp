@@ -15,47 +15,25 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kSmallGpt =
-    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16,
-        "vocab_size": 200, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
-constexpr std::string_view kSmallMixtral =
-    R"({"model_type": "mixtral", "hidden_size": 32, "num_hidden_layers": 1,
-        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
-        "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 10000,
-        "sliding_window": null})";
+const std::string kSmallGpt = with_values(kGpt, {{"n_layer", "2"}, {"n_head", "2"}});
+const std::string kSmallMixtral = with_values(kMixtral, {{"num_hidden_layers", "1"}});
 
-struct Case {
-  std::string name;
-  std::string_view config;
-  void (*change)(Strategy&);
-  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
-};
-
-class EmulatedTraining : public testing::TestWithParam<Case> {
+class EmulatedTraining : public testing::TestWithParam<NamedPlan> {
  protected:
   /// Two micro-batches of one sequence on every data-parallel rank.
   static Strategy strategy() {
-    Strategy s = base();
-    GetParam().change(s);
+    Strategy s = GetParam().applied_to(base());
     s.global_batch = 2 * s.degrees.data;
     return s;
   }
   static TrainingRun run(const KernelTable& kernels, const DeviceTable* device) {
-    const TinyJob job = tiny_job(GetParam().config, strategy());
     // The waiting thread executes the work of all ranks, for seconds without other progress.
-    TrainingRequest request{.plan = job.plan,
-                            .model = job.model,
-                            .graph = job.graph,
-                            .cost_model = *job.cost_model,
-                            .text = job.text,
-                            .kernels = kernels,
-                            .device = device,
-                            .clock = TimelineClock::kWall,
-                            .steps = 2,
-                            .keep_parameters = true,
-                            .launch = {.watchdog_timeout = std::chrono::minutes(4)}};
-    return train(request);
+    return run_plan(GetParam().config, strategy(),
+                    {.kernels = kernels,
+                     .device = device,
+                     .clock = TimelineClock::kWall,
+                     .steps = 2,
+                     .launch = {.watchdog_timeout = std::chrono::minutes(4)}});
   }
 };
 
@@ -69,14 +47,15 @@ TEST_P(EmulatedTraining, MatchesTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, EmulatedTraining,
-    testing::Values(Case{"bf16", kSmallGpt, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
-                    Case{"tensor_2_sequence", kSmallGpt,
-                         [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
-                    Case{"pipeline_2", kSmallGpt, [](Strategy& s) { s.degrees.pipeline = 2; }},
-                    Case{"zero_1", kSmallGpt, [](Strategy& s) { s.degrees.data = 2, s.zero = 1; }},
-                    Case{"experts_2", kSmallMixtral,
-                         [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }}),
-    [](const auto& tried) { return tried.param.name; });
+    testing::Values(
+        NamedPlan{"bf16", kSmallGpt, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
+        NamedPlan{"tensor_2_sequence", kSmallGpt,
+                  [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+        NamedPlan{"pipeline_2", kSmallGpt, [](Strategy& s) { s.degrees.pipeline = 2; }},
+        NamedPlan{"zero_1", kSmallGpt, [](Strategy& s) { s.degrees.data = 2, s.zero = 1; }},
+        NamedPlan{"experts_2", kSmallMixtral,
+                  [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }}),
+    plan_name);
 
 }  // namespace
 }  // namespace meshwright

@@ -1,7 +1,7 @@
 /// Shared expectations: the same results as on one rank, within a tolerance or bitwise.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>

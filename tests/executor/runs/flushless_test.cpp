@@ -207,11 +207,7 @@ TEST(ResumedFlushlessRun, StartsFromAnEmptyPipeline) {
     SCOPED_TRACE(schedule);
     const Strategy strategy = pipelined(schedule, 4, 1);
     const auto run = [&](int steps, const CheckpointOptions& checkpoints) {
-      const TinyJob job = tiny_job(kTinyLlama, strategy, find_cluster("dgx-a100"), steps);
-      TrainingRequest request = job.request();
-      request.steps = steps;
-      request.checkpoints = checkpoints;
-      return train(request);
+      return run_plan(kTinyLlama, strategy, {.steps = steps, .checkpoints = checkpoints});
     };
     const TrainingRun first = run(kFirst, {.save = file});
     ASSERT_FALSE(first.failure.has_value()) << first.failure->cause;
@@ -301,18 +297,24 @@ TEST(FlushlessRuns, RecordAllStepsInOneTimeline) {
   EXPECT_EQ(check_timeline(timeline), std::vector<std::string>{});
 }
 
+/// The last task of this kind, of the first micro-batch of the second step.
+TaskId task_of_second_step(const TinyJob& job, TaskKind kind, std::int32_t rank) {
+  TaskId found;
+  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i) {
+    const Task& task = job.graph.tasks[i];
+    if (task.kind == kind && task.rank == rank &&
+        task.microbatch == microbatch_count(job.plan.strategy))
+      found = TaskId(i);
+  }
+  return found;
+}
+
 /// A weight of the last stage, which has one version, is set to NaN before the first pass of the
 /// second step.
 TEST(FlushlessRuns, NameTheStepOfTheFirstNan) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
-  TaskId forward;
-  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i) {
-    const Task& task = job.graph.tasks[i];
-    if (task.kind == TaskKind::kForward && task.rank == 1 &&
-        task.microbatch == microbatch_count(strategy))
-      forward = TaskId(i);
-  }
+  const TaskId forward = task_of_second_step(job, TaskKind::kForward, 1);
   TrainingRequest request = job.request();
   request.clock = TimelineClock::kVirtual;
   request.fault = Fault{.task = forward, .kind = FaultKind::kNan, .step = 0};
@@ -327,13 +329,7 @@ TEST(FlushlessRuns, NameTheStepOfTheFirstNan) {
 TEST(FlushlessRuns, KeepMeasurementsFromBeforeAFailure) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
-  TaskId update;
-  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i) {
-    const Task& task = job.graph.tasks[i];
-    if (task.kind == TaskKind::kOptimizer && task.rank == 0 &&
-        task.microbatch == microbatch_count(strategy))
-      update = TaskId(i);
-  }
+  const TaskId update = task_of_second_step(job, TaskKind::kOptimizer, 0);
   TrainingRequest request = job.request();
   request.fault = Fault{.task = update, .kind = FaultKind::kThrow, .step = 0};
   const TrainingRun run = train(request);

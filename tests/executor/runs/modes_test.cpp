@@ -16,29 +16,15 @@ constexpr std::string_view kSmallLlama =
     R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48,
         "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 200,
         "max_position_embeddings": 16})";
-constexpr std::string_view kManyKeyHeads =
-    R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48,
-        "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 200,
-        "max_position_embeddings": 16})";
+const std::string kManyKeyHeads = with_values(kSmallLlama, {{"num_key_value_heads", "4"}});
 constexpr std::string_view kNormedHeads =
     R"({"model_type": "qwen3", "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48,
         "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 8, "attention_bias": true,
         "vocab_size": 200, "max_position_embeddings": 16})";
-constexpr std::string_view kGptWithDropout =
-    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16,
-        "vocab_size": 200, "resid_pdrop": 0.2, "attn_pdrop": 0.3, "embd_pdrop": 0.1})";
-constexpr std::string_view kSinksAndBiases =
-    R"({"model_type": "gpt_oss", "hidden_size": 32, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
-        "intermediate_size": 16, "num_local_experts": 8, "num_experts_per_tok": 2,
-        "sliding_window": 5, "vocab_size": 200, "max_position_embeddings": 16})";
-constexpr std::string_view kBalanced =
-    R"({"model_type": "deepseek_v3", "hidden_size": 32, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
-        "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2,
-        "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16,
-        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "vocab_size": 200,
-        "max_position_embeddings": 16})";
+const std::string kGptWithDropout = with_values(
+    kGpt, {{"n_layer", "2"}, {"resid_pdrop", "0.2"}, {"attn_pdrop", "0.3"}, {"embd_pdrop", "0.1"}});
+const std::string kSinksAndBiases = with_values(kGptOss, {{"num_local_experts", "8"}});
+const std::string kBalanced = with_values(kDeepSeek, {{"n_routed_experts", "8"}});
 
 using S = Strategy&;
 void nothing(S) {}

@@ -7,7 +7,7 @@
 
 #include "executor/training/run_report.hpp"
 #include "tests/executor/launch/on_ranks.hpp"
-#include "tests/executor/runs/tiny_training.hpp"
+#include "tests/executor/runs/expect_same.hpp"
 
 namespace meshwright {
 namespace {
@@ -37,14 +37,7 @@ TEST(RunReports, MergeConsecutiveElements) {
   EXPECT_EQ(values[2].tensor, TensorId(2));
 }
 
-struct Case {
-  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
-  std::string name;
-  std::string_view config;
-  void (*change)(Strategy&);
-};
-
-std::vector<Case> cases() {
+std::vector<NamedPlan> cases() {
   return {
       {"data_4_zero_1", kGpt, [](Strategy& s) { s.degrees.data = 4, s.zero = 1; }},
       {"tensor_2_sequence", kGpt,
@@ -56,26 +49,19 @@ std::vector<Case> cases() {
   };
 }
 
-class EveryKindOfRank : public testing::TestWithParam<Case> {};
+class EveryKindOfRank : public testing::TestWithParam<NamedPlan> {};
 
 TEST_P(EveryKindOfRank, ComputesTheSameBits) {
-  Strategy strategy = base();
-  GetParam().change(strategy);
+  const Strategy strategy = GetParam().applied_to(base());
   const TrainingRun threads = run_plan(GetParam().config, strategy);
-  ASSERT_FALSE(threads.failure.has_value()) << threads.failure->cause;
   const TrainingRun processes =
       run_plan(GetParam().config, strategy, {.ranks = RankKind::kProcesses});
-  ASSERT_FALSE(processes.failure.has_value()) << processes.failure->cause;
-  ASSERT_EQ(threads.steps.size(), static_cast<std::size_t>(kSteps));
-  ASSERT_EQ(processes.steps.size(), static_cast<std::size_t>(kSteps));
-  for (std::size_t i = 0; i < threads.steps.size(); ++i)
-    EXPECT_EQ(threads.steps[i].loss, processes.steps[i].loss);
-  EXPECT_EQ(threads.parameters, processes.parameters);
+  EXPECT_EQ(threads.steps.size(), static_cast<std::size_t>(kSteps));
+  expect_bitwise_same_run(threads, processes);
   EXPECT_EQ(threads.peak_memory, processes.peak_memory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, EveryKindOfRank, testing::ValuesIn(cases()),
-                         [](const auto& tried) { return tried.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, EveryKindOfRank, testing::ValuesIn(cases()), plan_name);
 
 class EndsEarly : public testing::TestWithParam<RankKind> {
  protected:

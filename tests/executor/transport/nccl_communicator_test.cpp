@@ -336,70 +336,48 @@ TEST(NcclWait, AbortsPendingOperationsOfPeers) {
 
 // ---- training ----
 
-struct Case {
-  std::string name;
-  std::string_view config;
-  void (*change)(Strategy&);
-  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
-};
-
-class NcclTraining : public testing::TestWithParam<Case> {};
+class NcclTraining : public testing::TestWithParam<NamedPlan> {};
 
 /// Sums over more than two ranks have another order than in a ring: tolerance 1e-5 of the norm, as
 /// three steps of fp32 sums differ by about 1e-6.
 TEST_P(NcclTraining, MatchesMessages) {
-  Strategy strategy = tiny_strategy();
-  GetParam().change(strategy);
-  const TinyJob job = tiny_job(GetParam().config, strategy);
-  TrainingRequest request{.plan = job.plan,
-                          .model = job.model,
-                          .graph = job.graph,
-                          .cost_model = *job.cost_model,
-                          .text = job.text,
-                          .kernels = kernel_table(Backend::kCpu),
-                          .clock = TimelineClock::kWall,
-                          .steps = 2,
-                          .keep_parameters = true};
-  const TrainingRun by_messages = train(request);
-  TrainingRequest by_nccl{.plan = job.plan,
-                          .model = job.model,
-                          .graph = job.graph,
-                          .cost_model = *job.cost_model,
-                          .text = job.text,
-                          .kernels = late_kernels(),
-                          .device = &late_device(),
-                          .nccl = &fake_nccl::table(),
-                          .clock = TimelineClock::kWall,
-                          .steps = 2,
-                          .keep_parameters = true};
-  expect_same_run(by_messages, train(by_nccl), 1e-5);
+  const Strategy strategy = GetParam().applied_to(tiny_strategy());
+  const TrainingRun by_messages =
+      run_plan(GetParam().config, strategy,
+               {.kernels = kernel_table(Backend::kCpu), .clock = TimelineClock::kWall, .steps = 2});
+  const TrainingRun by_nccl = run_plan(GetParam().config, strategy,
+                                       {.kernels = late_kernels(),
+                                        .device = &late_device(),
+                                        .nccl = &fake_nccl::table(),
+                                        .clock = TimelineClock::kWall,
+                                        .steps = 2});
+  expect_same_run(by_messages, by_nccl, 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, NcclTraining,
-    testing::Values(Case{"data_4", kTinyGpt, [](Strategy& s) { s.degrees.data = 4; }},
-                    Case{"zero_1", kTinyGpt, [](Strategy& s) { s.degrees.data = 4, s.zero = 1; }},
-                    Case{"zero_3", kTinyLlama, [](Strategy& s) { s.degrees.data = 2, s.zero = 3; }},
-                    Case{"tensor_2_sequence", kTinyGpt,
-                         [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
-                    Case{"pipeline_4", kTinyGpt, [](Strategy& s) { s.degrees.pipeline = 4; }},
-                    Case{"context_ring", kTinyGpt,
-                         [](Strategy& s) {
-                           s.degrees.context = 2,
-                           s.model_parallelism.context = ContextAlgorithm::kRing;
-                         }},
-                    Case{"context_all_to_all", kTinyGpt,
-                         [](Strategy& s) {
-                           s.degrees.context = 2,
-                           s.model_parallelism.context = ContextAlgorithm::kAllToAll;
-                         }},
-                    Case{"experts_2", kTinyMixtral,
-                         [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
-                    Case{"data_2_tensor_2_pipeline_2", kTinyLlama,
-                         [](Strategy& s) {
-                           s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.pipeline = 2;
-                         }}),
-    [](const auto& tried) { return tried.param.name; });
+    testing::Values(
+        NamedPlan{"data_4", kTinyGpt, [](Strategy& s) { s.degrees.data = 4; }},
+        NamedPlan{"zero_1", kTinyGpt, [](Strategy& s) { s.degrees.data = 4, s.zero = 1; }},
+        NamedPlan{"zero_3", kTinyLlama, [](Strategy& s) { s.degrees.data = 2, s.zero = 3; }},
+        NamedPlan{"tensor_2_sequence", kTinyGpt,
+                  [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+        NamedPlan{"pipeline_4", kTinyGpt, [](Strategy& s) { s.degrees.pipeline = 4; }},
+        NamedPlan{"context_ring", kTinyGpt,
+                  [](Strategy& s) {
+                    s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
+                  }},
+        NamedPlan{"context_all_to_all", kTinyGpt,
+                  [](Strategy& s) {
+                    s.degrees.context = 2,
+                    s.model_parallelism.context = ContextAlgorithm::kAllToAll;
+                  }},
+        NamedPlan{"experts_2", kTinyMixtral,
+                  [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
+        NamedPlan{
+            "data_2_tensor_2_pipeline_2", kTinyLlama,
+            [](Strategy& s) { s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.pipeline = 2; }}),
+    plan_name);
 
 }  // namespace
 }  // namespace meshwright
