@@ -41,21 +41,6 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-/// A port that is free now; rank 0 will listen on it.
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail("socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);  // NOLINT: as it is called
-  const bool found = ::bind(fd, generic, size) == 0 && ::getsockname(fd, generic, &size) == 0;
-  ::close(fd);
-  if (!found) fail("bind");
-  return ntohs(address.sin_port);
-}
-
 /// In the child; does not return.
 [[noreturn]] void exec_copy(int rank, int ranks, std::uint16_t port,
                             const std::vector<std::string>& arguments) {
@@ -90,6 +75,20 @@ void forward_signals(const std::atomic<bool>& interrupted) {
 }
 
 }  // namespace
+
+std::uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);  // NOLINT: as it is called
+  const bool found = ::bind(fd, generic, size) == 0 && ::getsockname(fd, generic, &size) == 0;
+  ::close(fd);
+  if (!found) fail("bind");
+  return ntohs(address.sin_port);
+}
 
 CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
   const std::vector<std::string> arguments = own_arguments();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "executor/launch/launch.hpp"
@@ -14,6 +15,9 @@ struct CopiesStatus {
   /// The process of rank 0 was killed; it would have reported all other failures.
   std::optional<RankFailure> failure;
 };
+
+/// A port that is free now; rank 0 will listen on it.
+std::uint16_t free_port();
 
 /// Starts the copies with the arguments of this process and waits for all. SIGINT and SIGTERM are
 /// forwarded, also one that has already set `interrupted`; no copy outlives this process.

@@ -2,20 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/executor/tasks/timed_gelu.hpp"
+
 namespace meshwright {
 namespace {
-
-Kernel gelu(std::int64_t bytes) {
-  Kernel kernel;
-  kernel.routine = Routine::kGelu;
-  kernel.memory_traffic = Bytes(bytes);
-  return kernel;
-}
-std::vector<Ticks> seconds(const std::vector<int>& values) {
-  std::vector<Ticks> times;
-  for (const int value : values) times.push_back(value * to_ticks(Seconds(1)));
-  return times;
-}
 
 // The median of 2, 4, 4, 6, 100 is 4: the last call is clipped to 12, and the mean is 28 / 5. The
 // quartiles are 4 and 6.

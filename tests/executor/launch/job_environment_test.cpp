@@ -95,13 +95,14 @@ TEST(JobEnvironment, UsesTheFirstSlurmNode) {
 }
 
 TEST(JobEnvironment, ParsesNodeLists) {
-  EXPECT_EQ(first_node_of(""), "");
-  EXPECT_EQ(first_node_of("one"), "one");
-  EXPECT_EQ(first_node_of("b2,a1"), "b2");
-  EXPECT_EQ(first_node_of("gpu[003-004,7],x1"), "gpu003");
-  EXPECT_EQ(first_node_of("gpu[7,9]"), "gpu7");
-  EXPECT_EQ(first_node_of("rack[1-2]-n[05-08],x"), "rack1-n05");
-  EXPECT_EQ(first_node_of("cut[1-"), "cut1");
+  const Values first_nodes{{"", ""},
+                           {"one", "one"},
+                           {"b2,a1", "b2"},
+                           {"gpu[003-004,7],x1", "gpu003"},
+                           {"gpu[7,9]", "gpu7"},
+                           {"rack[1-2]-n[05-08],x", "rack1-n05"},
+                           {"cut[1-", "cut1"}};
+  for (const auto& [list, first] : first_nodes) EXPECT_EQ(first_node_of(list), first) << list;
 }
 
 TEST(JobEnvironment, RejectsContradictoryVariables) {

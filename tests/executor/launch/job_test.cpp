@@ -16,27 +16,16 @@
 
 #include "core/base/error.hpp"
 #include "executor/launch/launch.hpp"
+#include "executor/launch/run_copies.hpp"
 #include "executor/launch/supervision.hpp"
 #include "executor/launch/tcp_rendezvous.hpp"
 #include "executor/transport/collectives.hpp"
+#include "tests/executor/launch/on_ranks.hpp"
 
 namespace meshwright {
 namespace {
 
 using testing::HasSubstr;
-
-/// A port that is free now.
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 JobPlace place_of(int rank, int ranks, std::uint16_t port) {
   return {.rank = rank,
@@ -82,12 +71,6 @@ void wait_for_message(Communicator& communicator, RankProgress& progress, RankId
   std::array<std::byte, 1> byte{};
   communicator.receive(from, {Channel::kData, 1}, byte);
   progress.is_waiting = false;
-}
-
-std::vector<RankId> all_ranks(int count) {
-  std::vector<RankId> ranks;
-  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
-  return ranks;
 }
 
 TEST(TcpJob, DeliversMessagesToAllRanksAndReportsToRankZero) {

@@ -13,6 +13,12 @@
 
 namespace meshwright {
 
+inline std::vector<RankId> all_ranks(int count) {
+  std::vector<RankId> ranks;
+  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
+  return ranks;
+}
+
 /// Results by rank. T is copied as bytes.
 template <class T, class Body>
 std::vector<std::vector<T>> on_ranks(RankKind kind, int count, Body body) {

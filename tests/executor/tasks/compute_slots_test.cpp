@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/executor/tasks/no_actions.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -99,23 +101,11 @@ TEST(ComputeSlots, DoNotPinThreadsIfThereAreTooFewProcessors) {
 }
 
 /// Records whether another rank could compute.
-class Nothing final : public TaskActions {
+class Nothing final : public NoActions {
  public:
-  void begin_step(int) override {}
-  void begin_task(const RunTask&) override {}
-  void end_task(const RunTask&) override {}
   void compute(const RunTask&, const LayerStep&, const Kernel&) override {
     if (fails) throw std::runtime_error("a kernel failed");
   }
-  Ticks communicate(const RunTask&, const LayerStep&, const Collective&, Ticks ready) override {
-    return ready;
-  }
-  Ticks communicate(const RunTask&, const Collective&, std::span<const RankId>,
-                    Ticks ready) override {
-    return ready;
-  }
-  std::span<const std::byte> outgoing(const RunTask&) override { return {}; }
-  std::span<std::byte> incoming(const RunTask&) override { return {}; }
   bool fails = false;
 };
 

@@ -12,12 +12,6 @@ using testing::ElementsAre;
 
 constexpr MessageTag kTag{Channel::kData, 1};
 
-std::vector<RankId> all_ranks(int count) {
-  std::vector<RankId> ranks;
-  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
-  return ranks;
-}
-
 /// Runs `body(group, rank)` on ranks that form one group; returns the results by rank.
 template <class T, class Body>
 std::vector<std::vector<T>> on_group(RankKind kind, int count, Body body) {

@@ -20,12 +20,6 @@ using testing::HasSubstr;
 
 constexpr MessageTag kTag{Channel::kData, 1};
 
-std::vector<RankId> all_ranks(int count) {
-  std::vector<RankId> ranks;
-  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
-  return ranks;
-}
-
 NcclGroups one_group(int count) {
   NcclGroups groups;
   groups.groups.insert(all_ranks(count));
