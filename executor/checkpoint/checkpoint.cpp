@@ -16,18 +16,6 @@ namespace {
 
 constexpr MessageTag kStateTag{Channel::kControl, 2};
 
-/// During its lifetime the rank is exempt from the watchdog, since file I/O may take long.
-class OnDisk {
- public:
-  explicit OnDisk(RankProgress& progress) : progress_(progress) { progress_.is_on_disk = true; }
-  ~OnDisk() { progress_.is_on_disk = false; }
-  OnDisk(const OnDisk&) = delete;
-  OnDisk& operator=(const OnDisk&) = delete;
-
- private:
-  RankProgress& progress_;
-};
-
 /// Whether the rank only holds copies of dense parameters, which the first replica saves.
 bool is_replica(const Strategy& strategy, const RankCoordinate& at) {
   const DataParallelKind kind = strategy.data_parallelism.kind;
@@ -150,7 +138,7 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
   });
   collect_workers(communicator, actions, model, whole);
   if (!collects) return;
-  const OnDisk on_disk(actions.rank().progress);
+  const FlagGuard on_disk(actions.rank().progress.is_on_disk);
   write_file(path, to_file(whole, model));
 }
 

@@ -129,60 +129,64 @@ void unpack_columns(OperatorPass& pass, const Matrix& part, const Matrix& whole,
                                                .count = part.columns});
 }
 
-/// The tokens of rank r within the rows of whole sequences; contiguous, see sequence_pieces().
-/// Calls visit(rows of `theirs`, rows of `whole`).
-template <class Visit>
-void for_each_sequence_of(const OperatorPass& pass, int rank, const Matrix& theirs,
-                          const Matrix& whole, Visit visit) {
-  const std::int64_t local = pass.rank.tokens.sequence;
-  for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b)
-    visit(rows_of(theirs, b * local, local),
-          rows_of(whole, b * pass.rank.shard.sequence_length + rank * local, local));
-}
 void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
   pass.rank.copy(to.data, from.data, static_cast<std::size_t>(to.rows) * row_bytes_of(to));
+}
+/// Copies the tokens of a rank into the rows of whole sequences, or out of them; contiguous, see
+/// sequence_pieces().
+void copy_tokens(OperatorPass& pass, int rank, const Matrix& theirs, const Matrix& whole,
+                 bool into_whole) {
+  const std::int64_t local = pass.rank.tokens.sequence;
+  for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b) {
+    const Matrix part = rows_of(theirs, b * local, local);
+    const Matrix rows = rows_of(whole, b * pass.rank.shard.sequence_length + rank * local, local);
+    into_whole ? copy_rows(pass, part, rows) : copy_rows(pass, rows, part);
+  }
+}
+
+/// Fills a parcel for every rank by pack(rank, tensor, part), exchanges them and empties those that
+/// arrive by unpack(rank, tensor, part).
+template <class Pack, class Unpack>
+Ticks exchange_parts(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
+                     Ticks ready, const Pack& pack, const Unpack& unpack) {
+  Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
+  const auto for_each_part = [&](OwnedMatrix& of_ranks, const auto& visit) {
+    for (int r = 0; r < group.size(); ++r) {
+      ParcelReader parcel(of_ranks, r);
+      for (const HeadExchange& t : tensors)
+        visit(r, t, parcel.next(t.tokens.rows, t.heads.columns));
+    }
+  };
+  for_each_part(parcels.sent, pack);
+  ready = parcels.exchange(group, ready);
+  for_each_part(parcels.received, unpack);
+  return ready;
 }
 
 /// Sends every tensor's heads to the ranks that process them.
 Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
-  Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
-  for (int r = 0; r < group.size(); ++r) {
-    ParcelReader parcel(parcels.sent, r);
-    for (const HeadExchange& t : tensors)
-      pack_columns(pass, t.tokens, r * t.heads.columns,
-                   parcel.next(t.tokens.rows, t.heads.columns));
-  }
-  ready = parcels.exchange(group, ready);
-  for (int r = 0; r < group.size(); ++r) {
-    ParcelReader parcel(parcels.received, r);
-    for (const HeadExchange& t : tensors)
-      for_each_sequence_of(
-          pass, r, parcel.next(t.tokens.rows, t.heads.columns), t.heads,
-          [&](const Matrix& theirs, const Matrix& whole) { copy_rows(pass, theirs, whole); });
-  }
-  return ready;
+  return exchange_parts(
+      pass, tensors, group, ready,
+      [&](int rank, const HeadExchange& t, const Matrix& part) {
+        pack_columns(pass, t.tokens, rank * t.heads.columns, part);
+      },
+      [&](int rank, const HeadExchange& t, const Matrix& part) {
+        copy_tokens(pass, rank, part, t.heads, /*into_whole=*/true);
+      });
 }
 
 /// The inverse of tokens_to_heads().
 Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
-  Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
-  for (int r = 0; r < group.size(); ++r) {
-    ParcelReader parcel(parcels.sent, r);
-    for (const HeadExchange& t : tensors)
-      for_each_sequence_of(
-          pass, r, parcel.next(t.tokens.rows, t.heads.columns), t.heads,
-          [&](const Matrix& theirs, const Matrix& whole) { copy_rows(pass, whole, theirs); });
-  }
-  ready = parcels.exchange(group, ready);
-  for (int r = 0; r < group.size(); ++r) {
-    ParcelReader parcel(parcels.received, r);
-    for (const HeadExchange& t : tensors)
-      unpack_columns(pass, parcel.next(t.tokens.rows, t.heads.columns), t.tokens,
-                     r * t.heads.columns);
-  }
-  return ready;
+  return exchange_parts(
+      pass, tensors, group, ready,
+      [&](int rank, const HeadExchange& t, const Matrix& part) {
+        copy_tokens(pass, rank, part, t.heads, /*into_whole=*/false);
+      },
+      [&](int rank, const HeadExchange& t, const Matrix& part) {
+        unpack_columns(pass, part, t.tokens, rank * t.heads.columns);
+      });
 }
 
 HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens, Form form) {

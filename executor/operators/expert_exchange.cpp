@@ -113,22 +113,32 @@ std::vector<std::span<Byte>> cut_rows(Byte* data, std::span<const std::int64_t> 
   return spans;
 }
 
-/// Scatters row i to row place[i].
-void place_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
-                const Matrix& to) {
-  std::vector<std::int32_t> source(place.size());
-  for (std::size_t i = 0; i < place.size(); ++i)
-    source[static_cast<std::size_t>(place[i])] = static_cast<std::int32_t>(i);
-  pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = source, .y = to});
-}
-/// The inverse of place_rows().
-void fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
-                const Matrix& to) {
-  pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = to});
-}
+/// A routed tensor or gradient to exchange.
+struct RoutedRows {
+  TensorId tensor;
+  Form form;
+};
+
 OwnedMatrix travelling_rows(OperatorPass& pass, std::size_t rows, const ConstMatrix& like) {
   return pass.rank.matrix(MemoryClass::kCommunication, static_cast<std::int64_t>(rows),
                           like.columns, like.dtype);
+}
+/// Makes the tensor from the rows that arrived: row i becomes row place[i].
+void place_rows(OperatorPass& pass, const RoutedRows& rows, std::span<const std::int32_t> place,
+                const ConstMatrix& arrived) {
+  std::vector<std::int32_t> source(place.size());
+  for (std::size_t i = 0; i < place.size(); ++i)
+    source[static_cast<std::size_t>(place[i])] = static_cast<std::int32_t>(i);
+  const Matrix placed =
+      pass.make(rows.tensor, rows.form, std::ssize(place), arrived.columns, arrived.dtype);
+  pass.rank.run(pass.rank.kernels.gather_rows, {.x = arrived, .index = source, .y = placed});
+}
+/// The inverse of place_rows().
+OwnedMatrix fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place,
+                       const ConstMatrix& from) {
+  OwnedMatrix leaving = travelling_rows(pass, place.size(), from);
+  pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = leaving.view()});
+  return leaving;
 }
 
 /// From counts [sender][local expert]: the position after sorting by expert of each row, given in
@@ -162,12 +172,6 @@ Ticks agree_on_rows(Routing& routing, RankGroup& group, Ticks ready) {
   return ready;
 }
 
-/// A routed tensor or gradient to exchange.
-struct RoutedRows {
-  TensorId tensor;
-  Form form;
-};
-
 Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ticks ready) {
   Routing& routing = routing_of(pass, pass.input(1));
   if (rows.form == Form::kValue) ready = agree_on_rows(routing, group, ready);
@@ -179,9 +183,7 @@ Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   const auto sent = cut_rows(static_cast<const std::byte*>(from.data), sent_rows, row_bytes);
   const auto received = cut_rows(arrived.bytes().data(), routing.received_from, row_bytes);
   ready = group.all_to_all(sent, received, ready);
-  const Matrix sorted = pass.make(rows.tensor, rows.form, std::ssize(routing.place_of_arrival),
-                                  from.columns, from.dtype);
-  place_rows(pass, routing.place_of_arrival, arrived.view(), sorted);
+  place_rows(pass, rows, routing.place_of_arrival, arrived.view());
   return ready;
 }
 
@@ -190,8 +192,7 @@ Ticks leave_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   OwnedMatrix sorted = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = sorted.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  OwnedMatrix leaving = travelling_rows(pass, routing.place_of_arrival.size(), from);
-  fetch_rows(pass, routing.place_of_arrival, from, leaving.view());
+  OwnedMatrix leaving = fetch_rows(pass, routing.place_of_arrival, from);
   const Matrix home =
       pass.make(rows.tensor, rows.form, std::ssize(routing.slot_of_row), from.columns, from.dtype);
   const auto sent =
@@ -229,9 +230,7 @@ Ticks gather_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group,
       {static_cast<const std::byte*>(from.data), static_cast<std::size_t>(from.rows) * row_bytes});
   ready = group.all_to_all(
       sent, cut_rows(arrived.bytes().data(), routing.rows_of_member, row_bytes), ready);
-  const Matrix all = pass.make(rows.tensor, rows.form, std::ssize(routing.place_in_group),
-                               from.columns, from.dtype);
-  place_rows(pass, routing.place_in_group, arrived.view(), all);
+  place_rows(pass, rows, routing.place_in_group, arrived.view());
   return ready;
 }
 
@@ -242,8 +241,7 @@ Ticks sum_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ti
   OwnedMatrix summands = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = summands.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  OwnedMatrix leaving = travelling_rows(pass, routing.place_in_group.size(), from);
-  fetch_rows(pass, routing.place_in_group, from, leaving.view());
+  OwnedMatrix leaving = fetch_rows(pass, routing.place_in_group, from);
   const std::int64_t own = routing.rows_of_member[static_cast<std::size_t>(group.index())];
   const std::vector<std::int64_t> each(static_cast<std::size_t>(group.size()), own);
   OwnedMatrix arrived =

@@ -6,18 +6,6 @@
 namespace meshwright {
 namespace {
 
-/// Marks the rank as waiting for another one during its lifetime.
-class Waiting {
- public:
-  explicit Waiting(RankProgress& progress) : progress_(progress) { progress_.is_waiting = true; }
-  ~Waiting() { progress_.is_waiting = false; }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  RankProgress& progress_;
-};
-
 /// One training step of a rank.
 class StepRun {
  public:
@@ -103,7 +91,7 @@ class StepRun {
         actions_.compute(task, step, *kernel);
         clock_.end_kernel(step.price);
       } else {
-        const Waiting waiting(progress_);
+        const FlagGuard waiting(progress_.is_waiting);
         const Ticks latest =
             actions_.communicate(task, step, std::get<Collective>(*step.step), clock_.time());
         // Sleeping ranks do not wait for stragglers as computing ranks do: add the predicted wait.
@@ -131,7 +119,7 @@ class StepRun {
   void receive(const RunTask& task) {
     const Task& sent = graph_.tasks[static_cast<std::size_t>(task.partner)];
     const RankId from = runnable_.rank_of(sent);
-    const Waiting waiting(progress_);
+    const FlagGuard waiting(progress_.is_waiting);
     const MessageTimes times =
         communicator_.receive(from, {Channel::kPipeline, task.partner}, actions_.incoming(task));
     clock_.start_task(std::max(times.start, ready(task)), false);
@@ -149,7 +137,7 @@ class StepRun {
     clock_.start_kernel();
     actions_.prepare(task, what);
     clock_.defer_kernel();
-    const Waiting waiting(progress_);
+    const FlagGuard waiting(progress_.is_waiting);
     const Ticks latest =
         actions_.communicate(task, what, runnable_.members_of(task), clock_.time());
     const Ticks start = std::max(clock_.time(), latest);

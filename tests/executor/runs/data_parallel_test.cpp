@@ -16,69 +16,41 @@ void buckets_of(S s, std::int64_t bytes) {
 
 std::vector<NamedPlan> cut_state() {
   return {
-      {"gpt_zero_2", kTinyGpt, [](S s) { s.degrees.data = 4, s.zero = 2; }},
-      {"gpt_zero_2_buckets", kTinyGpt,
-       [](S s) { s.degrees.data = 4, s.zero = 2, buckets_of(s, 16384); }},
-      {"gpt_zero_2_pipeline_2", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 2; }},
-      {"gpt_zero_3", kTinyGpt, [](S s) { s.degrees.data = 4, s.zero = 3; }},
+      {"gpt_zero_2", kTinyGpt, [](S s) { use_data(s, 4, 2); }},
+      {"gpt_zero_2_buckets", kTinyGpt, [](S s) { use_data(s, 4, 2), buckets_of(s, 16384); }},
+      {"gpt_zero_2_pipeline_2", kTinyGpt, [](S s) { use_data(s, 2, 2), s.degrees.pipeline = 2; }},
+      {"gpt_zero_3", kTinyGpt, [](S s) { use_data(s, 4, 3); }},
       {"gpt_zero_3_kept_after_forward", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 2, s.zero = 3;
-         s.data_parallelism.reshard_after_forward = false;
-       }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.reshard_after_forward = false; }},
       {"gpt_zero_3_without_prefetch", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.zero = 3, s.data_parallelism.prefetch = 0; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.prefetch = 0; }},
       {"gpt_zero_3_three_ahead", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.zero = 3, s.data_parallelism.prefetch = 3; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.prefetch = 3; }},
       {"gpt_zero_3_tensor_2_sequence", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.tensor = 2, s.sequence_parallel = true, s.zero = 3;
-       }},
-      {"gpt_zero_3_pipeline_2", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 3; }},
+       [](S s) { use_data(s, 2, 3), use_sequence_parallel(s, 2); }},
+      {"gpt_zero_3_pipeline_2", kTinyGpt, [](S s) { use_data(s, 2, 3), s.degrees.pipeline = 2; }},
       {"gpt_zero_3_pipeline_2_gpipe", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 3, s.schedule = "gpipe"; }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "gpipe"); }},
       {"gpt_zero_3_interleaved", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.chunks = 2, s.zero = 3;
-         s.schedule = "interleaved-1f1b";
-       }},
-      {"gpt_zero_3_zb_h1", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.pipeline = 4, s.zero = 3, s.schedule = "zb-h1"; }},
-      {"gpt_zero_2_zb_v", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.chunks = 2, s.zero = 2;
-         s.schedule = "zb-v";
-       }},
-      {"gpt_zero_3_zb_v", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.chunks = 2, s.zero = 3;
-         s.schedule = "zb-v";
-       }},
-      {"gpt_zero_3_context_2", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.context = 2, s.zero = 3; }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "interleaved-1f1b", 2); }},
+      {"gpt_zero_3_zb_h1", kTinyGpt, [](S s) { use_data(s, 2, 3), use_pipeline(s, 4, "zb-h1"); }},
+      {"gpt_zero_2_zb_v", kTinyGpt, [](S s) { use_data(s, 2, 2), use_pipeline(s, 2, "zb-v", 2); }},
+      {"gpt_zero_3_zb_v", kTinyGpt, [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "zb-v", 2); }},
+      {"gpt_zero_3_context_2", kTinyGpt, [](S s) { use_data(s, 2, 3), s.degrees.context = 2; }},
       {"gpt_zero_3_recompute", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.zero = 3, s.recompute.kind = RecomputeKind::kFull; }},
-      {"llama_zero_2", kTinyLlama, [](S s) { s.degrees.data = 2, s.zero = 2; }},
-      {"llama_zero_3_tensor_2", kTinyLlama,
-       [](S s) { s.degrees.data = 2, s.degrees.tensor = 2, s.zero = 3; }},
+       [](S s) { use_data(s, 2, 3), s.recompute.kind = RecomputeKind::kFull; }},
+      {"llama_zero_2", kTinyLlama, [](S s) { use_data(s, 2, 2); }},
+      {"llama_zero_3_tensor_2", kTinyLlama, [](S s) { use_data(s, 2, 3), s.degrees.tensor = 2; }},
       {"llama_zero_3_dualpipev", kTinyLlama,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.chunks = 2, s.zero = 3;
-         s.schedule = "dualpipev";
-       }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "dualpipev", 2); }},
       {"mixtral_zero_2_expert_2", kTinyMixtral,
-       [](S s) { s.degrees.data = 4, s.degrees.expert = 2, s.zero = 2; }},
+       [](S s) { use_data(s, 4, 2), s.degrees.expert = 2; }},
       {"mixtral_zero_3_expert_2", kTinyMixtral,
-       [](S s) { s.degrees.data = 4, s.degrees.expert = 2, s.zero = 3; }},
+       [](S s) { use_data(s, 4, 3), s.degrees.expert = 2; }},
       {"mixtral_zero_3_expert_4_without_replicas", kTinyMixtral,
-       [](S s) { s.degrees.data = 4, s.degrees.expert = 4, s.zero = 3; }},
+       [](S s) { use_data(s, 4, 3), s.degrees.expert = 4; }},
       {"mixtral_zero_3_zb_h1", kTinyMixtral,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.expert = 2, s.degrees.pipeline = 2, s.zero = 3;
-         s.schedule = "zb-h1";
-       }},
+       [](S s) { use_data(s, 2, 3), s.degrees.expert = 2, use_pipeline(s, 2, "zb-h1"); }},
   };
 }
 
@@ -86,29 +58,26 @@ std::vector<NamedPlan> gathers_and_shards() {
   return {
       {"gpt_zero_1_overlapped_gather", kTinyGpt,
        [](S s) {
-         s.degrees.data = 4, s.zero = 1, buckets_of(s, 5000);
-         s.data_parallelism.overlap_gather = true;
+         use_data(s, 4, 1), buckets_of(s, 5000), s.data_parallelism.overlap_gather = true;
        }},
       {"gpt_zero_2_overlapped_gather", kTinyGpt,
        [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 2;
-         s.data_parallelism.overlap_gather = true;
+         use_data(s, 2, 2), s.degrees.pipeline = 2, s.data_parallelism.overlap_gather = true;
        }},
       {"mixtral_zero_1_overlapped_gather", kTinyMixtral,
        [](S s) {
-         s.degrees.data = 4, s.degrees.expert = 2, s.zero = 1, buckets_of(s, 9000);
+         use_data(s, 4, 1), s.degrees.expert = 2, buckets_of(s, 9000);
          s.data_parallelism.overlap_gather = true;
        }},
       {"gpt_zero_1_shards_of_2", kTinyGpt,
-       [](S s) { s.degrees.data = 4, s.zero = 1, s.data_parallelism.shard_ranks = 2; }},
+       [](S s) { use_data(s, 4, 1), s.data_parallelism.shard_ranks = 2; }},
       {"gpt_zero_2_shards_of_2", kTinyGpt,
-       [](S s) { s.degrees.data = 4, s.zero = 2, s.data_parallelism.shard_ranks = 2; }},
+       [](S s) { use_data(s, 4, 2), s.data_parallelism.shard_ranks = 2; }},
       {"gpt_zero_3_shards_of_2", kTinyGpt,
-       [](S s) { s.degrees.data = 4, s.zero = 3, s.data_parallelism.shard_ranks = 2; }},
+       [](S s) { use_data(s, 4, 3), s.data_parallelism.shard_ranks = 2; }},
       {"gpt_zero_3_shards_of_2_zb_v", kTinyGpt,
        [](S s) {
-         s.degrees.data = 4, s.zero = 3, s.data_parallelism.shard_ranks = 2;
-         s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v";
+         use_data(s, 4, 3), s.data_parallelism.shard_ranks = 2, use_pipeline(s, 2, "zb-v", 2);
          s.global_batch = 8;
        }},
       {"gpt_offloaded", kTinyGpt, [](S s) { s.data_parallelism.offload_optimizer = true; }},
@@ -118,19 +87,18 @@ std::vector<NamedPlan> gathers_and_shards() {
          s.data_parallelism.offload_optimizer = true;
        }},
       {"gpt_zero_1_offloaded", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.zero = 1, s.data_parallelism.offload_optimizer = true; }},
+       [](S s) { use_data(s, 2, 1), s.data_parallelism.offload_optimizer = true; }},
       {"llama_zero_2_offloaded_pipeline_2", kTinyLlama,
        [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 2;
-         s.data_parallelism.offload_optimizer = true;
+         use_data(s, 2, 2), s.degrees.pipeline = 2, s.data_parallelism.offload_optimizer = true;
        }},
       {"gpt_zero_3_offloaded_shards_of_2", kTinyGpt,
        [](S s) {
-         s.degrees.data = 4, s.zero = 3, s.data_parallelism.shard_ranks = 2;
+         use_data(s, 4, 3), s.data_parallelism.shard_ranks = 2;
          s.data_parallelism.offload_optimizer = true;
        }},
       {"gpt_chimera_zero_1", kTinyGpt,
-       [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 1, s.schedule = "chimera"; }},
+       [](S s) { use_data(s, 2, 1), use_pipeline(s, 2, "chimera"); }},
   };
 }
 
@@ -145,22 +113,17 @@ std::vector<NamedPlan> explicit_rings() {
          s.data_parallelism.ring_order = RingOrder::kAlternating;
        }},
       {"gpt_ring_zero_1", kTinyGpt,
-       [](S s) {
-         s.degrees.data = 4, s.zero = 1, s.data_parallelism.kind = DataParallelKind::kRing;
-       }},
+       [](S s) { use_data(s, 4, 1), s.data_parallelism.kind = DataParallelKind::kRing; }},
       {"llama_ring_zero_2", kTinyLlama,
-       [](S s) {
-         s.degrees.data = 4, s.zero = 2, s.data_parallelism.kind = DataParallelKind::kRing;
-       }},
+       [](S s) { use_data(s, 4, 2), s.data_parallelism.kind = DataParallelKind::kRing; }},
       {"gpt_ring_zero_3_shards_of_2", kTinyGpt,
        [](S s) {
-         s.degrees.data = 4, s.zero = 3, s.data_parallelism.shard_ranks = 2;
+         use_data(s, 4, 3), s.data_parallelism.shard_ranks = 2;
          s.data_parallelism.kind = DataParallelKind::kRing;
        }},
       {"mixtral_ring_zero_3", kTinyMixtral,
        [](S s) {
-         s.degrees.data = 4, s.degrees.expert = 2, s.zero = 3;
-         s.data_parallelism.kind = DataParallelKind::kRing;
+         use_data(s, 4, 3), s.degrees.expert = 2, s.data_parallelism.kind = DataParallelKind::kRing;
        }},
   };
 }

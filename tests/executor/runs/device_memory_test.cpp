@@ -27,30 +27,21 @@ std::vector<NamedPlan> cases() {
       {"bf16", kTinyLlama, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
       {"dropout", kDropoutGpt, [](Strategy&) {}},
       {"data_2", kTinyGpt, [](Strategy& s) { s.degrees.data = 2; }},
-      {"zero_1", kTinyGpt, [](Strategy& s) { s.degrees.data = 2, s.zero = 1; }},
-      {"zero_2", kTinyLlama, [](Strategy& s) { s.degrees.data = 2, s.zero = 2; }},
-      {"zero_3", kTinyGpt, [](Strategy& s) { s.degrees.data = 2, s.zero = 3; }},
+      {"zero_1", kTinyGpt, [](Strategy& s) { use_data(s, 2, 1); }},
+      {"zero_2", kTinyLlama, [](Strategy& s) { use_data(s, 2, 2); }},
+      {"zero_3", kTinyGpt, [](Strategy& s) { use_data(s, 2, 3); }},
       {"tensor_2", kTinyGpt, [](Strategy& s) { s.degrees.tensor = 2; }},
       {"tensor_4_copies_keys", kTinyLlama, [](Strategy& s) { s.degrees.tensor = 4; }},
-      {"sequence_parallel", kTinyGpt,
-       [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+      {"sequence_parallel", kTinyGpt, [](Strategy& s) { use_sequence_parallel(s, 2); }},
       {"bf16_data_2_tensor_2", kTinyLlama,
        [](Strategy& s) { s.dtype = Dtype::kBf16, s.degrees.data = 2, s.degrees.tensor = 2; }},
       {"pipeline_4", kTinyGpt, [](Strategy& s) { s.degrees.pipeline = 4; }},
-      {"zero_bubble", kTinyLlama,
-       [](Strategy& s) { s.degrees.pipeline = 2, s.schedule = "zb-h1"; }},
+      {"zero_bubble", kTinyLlama, [](Strategy& s) { use_pipeline(s, 2, "zb-h1"); }},
       {"context_gathers", kTinyLlama,
-       [](Strategy& s) {
-         s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kAllGather;
-       }},
-      {"context_ring", kTinyGpt,
-       [](Strategy& s) {
-         s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
-       }},
+       [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllGather); }},
+      {"context_ring", kTinyGpt, [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); }},
       {"context_all_to_all", kTinyGpt,
-       [](Strategy& s) {
-         s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kAllToAll;
-       }},
+       [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllToAll); }},
       {"experts_2", kTinyMixtral, [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
       {"expert_tensor_2", kTinyMixtral,
        [](Strategy& s) {
@@ -59,9 +50,7 @@ std::vector<NamedPlan> cases() {
        }},
       {"recompute", kTinyGpt, [](Strategy& s) { s.recompute = {RecomputeKind::kFull}; }},
       {"offload", kTinyGpt,
-       [](Strategy& s) {
-         s.degrees.data = 2, s.zero = 1, s.data_parallelism.offload_optimizer = true;
-       }},
+       [](Strategy& s) { use_data(s, 2, 1), s.data_parallelism.offload_optimizer = true; }},
       {"parameter_server", kTinyGpt, [](Strategy& s) { use_servers(s, 2, 1); }},
       {"one_process", kTinyGpt,
        [](Strategy& s) {

@@ -47,14 +47,13 @@ TEST_P(EmulatedTraining, MatchesTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, EmulatedTraining,
-    testing::Values(
-        NamedPlan{"bf16", kSmallGpt, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
-        NamedPlan{"tensor_2_sequence", kSmallGpt,
-                  [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
-        NamedPlan{"pipeline_2", kSmallGpt, [](Strategy& s) { s.degrees.pipeline = 2; }},
-        NamedPlan{"zero_1", kSmallGpt, [](Strategy& s) { s.degrees.data = 2, s.zero = 1; }},
-        NamedPlan{"experts_2", kSmallMixtral,
-                  [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }}),
+    testing::Values(NamedPlan{"bf16", kSmallGpt, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
+                    NamedPlan{"tensor_2_sequence", kSmallGpt,
+                              [](Strategy& s) { use_sequence_parallel(s, 2); }},
+                    NamedPlan{"pipeline_2", kSmallGpt, [](Strategy& s) { s.degrees.pipeline = 2; }},
+                    NamedPlan{"zero_1", kSmallGpt, [](Strategy& s) { use_data(s, 2, 1); }},
+                    NamedPlan{"experts_2", kSmallMixtral,
+                              [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }}),
     plan_name);
 
 }  // namespace

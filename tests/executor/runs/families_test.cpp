@@ -109,18 +109,16 @@ TEST_P(EveryFamily, TrainsEquallyWithTensorParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.tensor = 2; });
 }
 TEST_P(EveryFamily, TrainsEquallyWithSequenceParallelism) {
-  expect_same_with([](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; });
+  expect_same_with([](Strategy& s) { use_sequence_parallel(s, 2); });
 }
 TEST_P(EveryFamily, TrainsEquallyWithPipelineParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.pipeline = 2; });
 }
 TEST_P(EveryFamily, TrainsEquallyWithDataParallelism) {
-  expect_same_with([](Strategy& s) { s.degrees.data = 2, s.zero = 1; });
+  expect_same_with([](Strategy& s) { use_data(s, 2, 1); });
 }
 TEST_P(EveryFamily, TrainsEquallyWithRingAttention) {
-  expect_same_with([](Strategy& s) {
-    s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
-  });
+  expect_same_with([](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); });
 }
 INSTANTIATE_TEST_SUITE_P(Of, EveryFamily, testing::ValuesIn(kTinyFamilies), [](const auto& tried) {
   std::string name = tried.param.name;

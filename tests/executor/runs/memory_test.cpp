@@ -9,13 +9,6 @@
 namespace meshwright {
 namespace {
 
-void pipeline(Strategy& s, int stages, std::string_view schedule, int chunks = 1) {
-  s.degrees.pipeline = stages, s.degrees.chunks = chunks, s.schedule = schedule;
-}
-void cut_tensors(Strategy& s, bool tokens_too) {
-  s.degrees.tensor = 2, s.sequence_parallel = tokens_too;
-}
-
 std::vector<NamedPlan> one_axis() {
   using S = Strategy&;
   return {
@@ -29,17 +22,16 @@ std::vector<NamedPlan> one_axis() {
       {"recompute_two_blocks", kLlama,
        [](S s) { s.recompute = {.kind = RecomputeKind::kBlocks, .blocks = 2}; }},
       {"data_2", kGpt, [](S s) { s.degrees.data = 2; }},
-      {"data_4_zero_1", kGpt, [](S s) { s.degrees.data = 4, s.zero = 1; }},
-      {"data_2_zero_1_bf16", kLlama,
-       [](S s) { s.degrees.data = 2, s.zero = 1, s.dtype = Dtype::kBf16; }},
-      {"tensor_2", kGpt, [](S s) { cut_tensors(s, false); }},
-      {"tensor_2_sequence", kGpt, [](S s) { cut_tensors(s, true); }},
-      {"tensor_4_sequence", kGpt, [](S s) { s.degrees.tensor = 4, s.sequence_parallel = true; }},
+      {"data_4_zero_1", kGpt, [](S s) { use_data(s, 4, 1); }},
+      {"data_2_zero_1_bf16", kLlama, [](S s) { use_data(s, 2, 1), s.dtype = Dtype::kBf16; }},
+      {"tensor_2", kGpt, [](S s) { s.degrees.tensor = 2; }},
+      {"tensor_2_sequence", kGpt, [](S s) { use_sequence_parallel(s, 2); }},
+      {"tensor_4_sequence", kGpt, [](S s) { use_sequence_parallel(s, 4); }},
       {"tensor_2_sequence_recompute", kGpt,
-       [](S s) { cut_tensors(s, true), s.recompute.kind = RecomputeKind::kFull; }},
-      {"llama_tensor_2", kLlama, [](S s) { cut_tensors(s, false); }},
+       [](S s) { use_sequence_parallel(s, 2), s.recompute.kind = RecomputeKind::kFull; }},
+      {"llama_tensor_2", kLlama, [](S s) { s.degrees.tensor = 2; }},
       {"llama_tensor_2_sequence_bf16", kLlama,
-       [](S s) { cut_tensors(s, true), s.dtype = Dtype::kBf16; }},
+       [](S s) { use_sequence_parallel(s, 2), s.dtype = Dtype::kBf16; }},
       {"context_2", kGpt, [](S s) { s.degrees.context = 2; }},
       {"llama_context_4", kLlama, [](S s) { s.degrees.context = 4; }},
   };
@@ -48,36 +40,34 @@ std::vector<NamedPlan> one_axis() {
 std::vector<NamedPlan> schedules() {
   using S = Strategy&;
   return {
-      {"gpipe_4", kGpt, [](S s) { pipeline(s, 4, "gpipe"); }},
-      {"1f1b_2", kGpt, [](S s) { pipeline(s, 2, "1f1b"); }},
-      {"1f1b_4", kLlama, [](S s) { pipeline(s, 4, "1f1b"); }},
-      {"interleaved_2", kGpt, [](S s) { pipeline(s, 2, "interleaved-1f1b", 2); }},
-      {"zb_h1_4", kGpt, [](S s) { pipeline(s, 4, "zb-h1"); }},
-      {"zb_2p_4", kGpt, [](S s) { pipeline(s, 4, "zb-2p"); }},
-      {"zb_v_2", kGpt, [](S s) { pipeline(s, 2, "zb-v", 2); }},
-      {"dualpipev_2", kGpt, [](S s) { pipeline(s, 2, "dualpipev", 2); }},
-      {"dualpipe_4_bf16", kLlama, [](S s) { pipeline(s, 4, "dualpipe"), s.dtype = Dtype::kBf16; }},
-      {"chimera_4", kGpt, [](S s) { pipeline(s, 4, "chimera"); }},
-      {"pipedream_4", kLlama, [](S s) { pipeline(s, 4, "pipedream"); }},
+      {"gpipe_4", kGpt, [](S s) { use_pipeline(s, 4, "gpipe"); }},
+      {"1f1b_2", kGpt, [](S s) { use_pipeline(s, 2, "1f1b"); }},
+      {"1f1b_4", kLlama, [](S s) { use_pipeline(s, 4, "1f1b"); }},
+      {"interleaved_2", kGpt, [](S s) { use_pipeline(s, 2, "interleaved-1f1b", 2); }},
+      {"zb_h1_4", kGpt, [](S s) { use_pipeline(s, 4, "zb-h1"); }},
+      {"zb_2p_4", kGpt, [](S s) { use_pipeline(s, 4, "zb-2p"); }},
+      {"zb_v_2", kGpt, [](S s) { use_pipeline(s, 2, "zb-v", 2); }},
+      {"dualpipev_2", kGpt, [](S s) { use_pipeline(s, 2, "dualpipev", 2); }},
+      {"dualpipe_4_bf16", kLlama,
+       [](S s) { use_pipeline(s, 4, "dualpipe"), s.dtype = Dtype::kBf16; }},
+      {"chimera_4", kGpt, [](S s) { use_pipeline(s, 4, "chimera"); }},
+      {"pipedream_4", kLlama, [](S s) { use_pipeline(s, 4, "pipedream"); }},
       {"pipedream_2_data_2_bf16", kLlama,
-       [](S s) { pipeline(s, 2, "pipedream"), s.degrees.data = 2, s.dtype = Dtype::kBf16; }},
+       [](S s) { use_pipeline(s, 2, "pipedream"), s.degrees.data = 2, s.dtype = Dtype::kBf16; }},
       {"pipedream_2bw_4_recompute", kLlama,
-       [](S s) { pipeline(s, 4, "pipedream-2bw"), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_pipeline(s, 4, "pipedream-2bw"), s.recompute.kind = RecomputeKind::kFull; }},
       {"1f1b_2_recompute", kGpt,
-       [](S s) { pipeline(s, 2, "1f1b"), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_pipeline(s, 2, "1f1b"), s.recompute.kind = RecomputeKind::kFull; }},
       {"zb_h1_2_recompute", kLlama,
-       [](S s) { pipeline(s, 2, "zb-h1"), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_pipeline(s, 2, "zb-h1"), s.recompute.kind = RecomputeKind::kFull; }},
       {"zb_h1_2_tensor_2_sequence", kGpt,
-       [](S s) { pipeline(s, 2, "zb-h1"), cut_tensors(s, true); }},
+       [](S s) { use_pipeline(s, 2, "zb-h1"), use_sequence_parallel(s, 2); }},
       {"zb_v_2_tensor_2_bf16", kLlama,
-       [](S s) { pipeline(s, 2, "zb-v", 2), cut_tensors(s, false), s.dtype = Dtype::kBf16; }},
+       [](S s) { use_pipeline(s, 2, "zb-v", 2), s.degrees.tensor = 2, s.dtype = Dtype::kBf16; }},
       {"1f1b_2_data_2_zero_1_tensor_2_sequence", kGpt,
-       [](S s) {
-         pipeline(s, 2, "1f1b"), cut_tensors(s, true);
-         s.degrees.data = 2, s.zero = 1;
-       }},
+       [](S s) { use_pipeline(s, 2, "1f1b"), use_sequence_parallel(s, 2), use_data(s, 2, 1); }},
       {"1f1b_2_data_2_tensor_2", kLlama,
-       [](S s) { pipeline(s, 2, "1f1b"), cut_tensors(s, false), s.degrees.data = 2; }},
+       [](S s) { use_pipeline(s, 2, "1f1b"), s.degrees.tensor = 2, s.degrees.data = 2; }},
   };
 }
 
@@ -106,8 +96,8 @@ std::vector<NamedPlan> dropout() {
   return {
       {"dropout", kSlimGptWithDropout, [](S) {}},
       {"dropout_bf16", kSlimGptWithDropout, [](S s) { s.dtype = Dtype::kBf16; }},
-      {"dropout_tensor_2", kSlimGptWithDropout, [](S s) { cut_tensors(s, false); }},
-      {"dropout_tensor_2_sequence", kSlimGptWithDropout, [](S s) { cut_tensors(s, true); }},
+      {"dropout_tensor_2", kSlimGptWithDropout, [](S s) { s.degrees.tensor = 2; }},
+      {"dropout_tensor_2_sequence", kSlimGptWithDropout, [](S s) { use_sequence_parallel(s, 2); }},
       {"dropout_recompute", kSlimGptWithDropout,
        [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
       {"dropout_selective_standard", kSlimGptWithDropout,
@@ -117,48 +107,47 @@ std::vector<NamedPlan> dropout() {
        }},
       {"dropout_standard", kSlimGptWithDropout,
        [](S s) { s.attention = AttentionAlgorithm::kStandard; }},
-      {"dropout_zb_h1_2", kSlimGptWithDropout, [](S s) { pipeline(s, 2, "zb-h1"); }},
+      {"dropout_zb_h1_2", kSlimGptWithDropout, [](S s) { use_pipeline(s, 2, "zb-h1"); }},
       {"dropout_context_2", kSlimGptWithDropout, [](S s) { s.degrees.context = 2; }},
   };
 }
 
-void context(Strategy& s, int ranks, ContextAlgorithm how) {
-  s.degrees.context = ranks, s.model_parallelism.context = how;
-}
 constexpr ContextAlgorithm kRing = ContextAlgorithm::kRing;
 constexpr ContextAlgorithm kHeads = ContextAlgorithm::kAllToAll;
 
 std::vector<NamedPlan> context_ranks() {
   using S = Strategy&;
   return {
-      {"ring_2", kSlimGpt, [](S s) { context(s, 2, kRing); }},
-      {"ring_4_bf16", kSlimLlama, [](S s) { context(s, 4, kRing), s.dtype = Dtype::kBf16; }},
-      {"ring_2_of_two_sequences", kSlimLlama, [](S s) { context(s, 2, kRing), s.micro_batch = 2; }},
+      {"ring_2", kSlimGpt, [](S s) { use_context(s, 2, kRing); }},
+      {"ring_4_bf16", kSlimLlama, [](S s) { use_context(s, 4, kRing), s.dtype = Dtype::kBf16; }},
+      {"ring_2_of_two_sequences", kSlimLlama,
+       [](S s) { use_context(s, 2, kRing), s.micro_batch = 2; }},
       {"ring_2_recompute", kSlimGpt,
-       [](S s) { context(s, 2, kRing), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_context(s, 2, kRing), s.recompute.kind = RecomputeKind::kFull; }},
       {"ring_2_tensor_2_sequence", kSlimLlama,
-       [](S s) { context(s, 2, kRing), cut_tensors(s, true); }},
+       [](S s) { use_context(s, 2, kRing), use_sequence_parallel(s, 2); }},
       {"ring_2_zb_h1_2_bf16", kSlimLlama,
-       [](S s) { context(s, 2, kRing), pipeline(s, 2, "zb-h1"), s.dtype = Dtype::kBf16; }},
-      {"ring_4_dropout", kSlimGptWithDropout, [](S s) { context(s, 4, kRing); }},
-      {"ring_2_sinks", kSlimGptOss, [](S s) { context(s, 2, kRing); }},
-      {"heads_2", kSlimGpt, [](S s) { context(s, 2, kHeads); }},
-      {"heads_4_bf16", kSlimGpt, [](S s) { context(s, 4, kHeads), s.dtype = Dtype::kBf16; }},
+       [](S s) { use_context(s, 2, kRing), use_pipeline(s, 2, "zb-h1"), s.dtype = Dtype::kBf16; }},
+      {"ring_4_dropout", kSlimGptWithDropout, [](S s) { use_context(s, 4, kRing); }},
+      {"ring_2_sinks", kSlimGptOss, [](S s) { use_context(s, 2, kRing); }},
+      {"heads_2", kSlimGpt, [](S s) { use_context(s, 2, kHeads); }},
+      {"heads_4_bf16", kSlimGpt, [](S s) { use_context(s, 4, kHeads), s.dtype = Dtype::kBf16; }},
       {"heads_2_of_two_sequences", kManyKeyHeads,
-       [](S s) { context(s, 2, kHeads), s.micro_batch = 2; }},
+       [](S s) { use_context(s, 2, kHeads), s.micro_batch = 2; }},
       {"heads_2_tensor_2", kManyKeyHeads,
-       [](S s) { context(s, 2, kHeads), cut_tensors(s, false); }},
+       [](S s) { use_context(s, 2, kHeads), s.degrees.tensor = 2; }},
       {"heads_2_tensor_2_sequence_bf16", kManyKeyHeads,
-       [](S s) { context(s, 2, kHeads), cut_tensors(s, true), s.dtype = Dtype::kBf16; }},
+       [](S s) { use_context(s, 2, kHeads), use_sequence_parallel(s, 2), s.dtype = Dtype::kBf16; }},
       {"heads_2_recompute", kSlimGpt,
-       [](S s) { context(s, 2, kHeads), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_context(s, 2, kHeads), s.recompute.kind = RecomputeKind::kFull; }},
       {"heads_2_selective", kSlimGpt,
        [](S s) {
-         context(s, 2, kHeads), s.recompute.kind = RecomputeKind::kSelective;
+         use_context(s, 2, kHeads), s.recompute.kind = RecomputeKind::kSelective;
          s.attention = AttentionAlgorithm::kStandard;
        }},
-      {"heads_2_zb_h1_2", kSlimGpt, [](S s) { context(s, 2, kHeads), pipeline(s, 2, "zb-h1"); }},
-      {"heads_2_dropout", kSlimGptWithDropout, [](S s) { context(s, 2, kHeads); }},
+      {"heads_2_zb_h1_2", kSlimGpt,
+       [](S s) { use_context(s, 2, kHeads), use_pipeline(s, 2, "zb-h1"); }},
+      {"heads_2_dropout", kSlimGptWithDropout, [](S s) { use_context(s, 2, kHeads); }},
   };
 }
 
@@ -167,12 +156,12 @@ std::vector<NamedPlan> latent_attention() {
   return {
       {"latent", kLatent, [](S) {}},
       {"latent_bf16", kLatent, [](S s) { s.dtype = Dtype::kBf16; }},
-      {"latent_tensor_2", kLatent, [](S s) { cut_tensors(s, false); }},
-      {"latent_tensor_2_sequence", kLatent, [](S s) { cut_tensors(s, true); }},
+      {"latent_tensor_2", kLatent, [](S s) { s.degrees.tensor = 2; }},
+      {"latent_tensor_2_sequence", kLatent, [](S s) { use_sequence_parallel(s, 2); }},
       {"latent_recompute", kLatent, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
-      {"latent_zb_h1_2", kLatent, [](S s) { pipeline(s, 2, "zb-h1"); }},
+      {"latent_zb_h1_2", kLatent, [](S s) { use_pipeline(s, 2, "zb-h1"); }},
       {"latent_context_2", kLatent, [](S s) { s.degrees.context = 2; }},
-      {"latent_ring_2", kLatent, [](S s) { context(s, 2, kRing); }},
+      {"latent_ring_2", kLatent, [](S s) { use_context(s, 2, kRing); }},
   };
 }
 
@@ -198,89 +187,84 @@ std::vector<NamedPlan> experts() {
          s.degrees.data = 2, spread_experts(s, 2);
          s.model_parallelism.routing.fp8_dispatch = true;
        }},
-      {"experts_2_tensor_2", kSlimMixtral,
-       [](S s) { cut_tensors(s, false), spread_experts(s, 2); }},
+      {"experts_2_tensor_2", kSlimMixtral, [](S s) { s.degrees.tensor = 2, spread_experts(s, 2); }},
       {"experts_2_tensor_2_sequence", kSlimMixtral,
-       [](S s) { cut_tensors(s, true), spread_experts(s, 2); }},
-      {"experts_cut", kSlimGptOss, [](S s) { cut_tensors(s, false), spread_experts(s, 1, 2); }},
+       [](S s) { use_sequence_parallel(s, 2), spread_experts(s, 2); }},
+      {"experts_cut", kSlimGptOss, [](S s) { s.degrees.tensor = 2, spread_experts(s, 1, 2); }},
       {"experts_cut_sequence_bf16", kSlimGptOss,
-       [](S s) { cut_tensors(s, true), spread_experts(s, 1, 2), s.dtype = Dtype::kBf16; }},
+       [](S s) { use_sequence_parallel(s, 2), spread_experts(s, 1, 2), s.dtype = Dtype::kBf16; }},
       {"experts_2_cut_data_2_tensor_2", kSlimGptOss,
-       [](S s) { cut_tensors(s, false), s.degrees.data = 2, spread_experts(s, 2, 2); }},
+       [](S s) { s.degrees.tensor = 2, s.degrees.data = 2, spread_experts(s, 2, 2); }},
       {"experts_2_recompute", kSlimMixtral,
        [](S s) {
          s.degrees.data = 2, spread_experts(s, 2), s.recompute.kind = RecomputeKind::kFull;
        }},
       {"experts_2_zb_h1_2", kSlimMixtral,
-       [](S s) { s.degrees.data = 2, spread_experts(s, 2), pipeline(s, 2, "zb-h1"); }},
+       [](S s) { s.degrees.data = 2, spread_experts(s, 2), use_pipeline(s, 2, "zb-h1"); }},
       {"experts_shared_2_tensor_2_sequence", kLatent,
-       [](S s) { cut_tensors(s, true), spread_experts(s, 2); }},
+       [](S s) { use_sequence_parallel(s, 2), spread_experts(s, 2); }},
       {"experts_2_context_2", kSlimMixtral,
        [](S s) { s.degrees.context = 2, spread_experts(s, 2); }},
   };
 }
 
-void cut_over_data(Strategy& s, int ranks, int zero) { s.degrees.data = ranks, s.zero = zero; }
-
 std::vector<NamedPlan> cut_parameters() {
   using S = Strategy&;
   return {
-      {"data_4_zero_2", kSlimGpt, [](S s) { cut_over_data(s, 4, 2); }},
-      {"data_2_zero_2_bf16", kSlimLlama,
-       [](S s) { cut_over_data(s, 2, 2), s.dtype = Dtype::kBf16; }},
+      {"data_4_zero_2", kSlimGpt, [](S s) { use_data(s, 4, 2); }},
+      {"data_2_zero_2_bf16", kSlimLlama, [](S s) { use_data(s, 2, 2), s.dtype = Dtype::kBf16; }},
       {"data_2_zero_2_one_micro_batch", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 2), s.micro_batch = 4; }},
+       [](S s) { use_data(s, 2, 2), s.micro_batch = 4; }},
       {"data_2_zero_2_buckets", kSlimGpt,
        [](S s) {
-         cut_over_data(s, 2, 2);
+         use_data(s, 2, 2);
          s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(60'000)};
        }},
       {"data_2_zero_2_gathered_late", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 2), s.data_parallelism.overlap_gather = true; }},
+       [](S s) { use_data(s, 2, 2), s.data_parallelism.overlap_gather = true; }},
       {"data_4_zero_1_gathered_late", kSlimGpt,
        [](S s) {
-         cut_over_data(s, 4, 1), s.data_parallelism.overlap_gather = true;
+         use_data(s, 4, 1), s.data_parallelism.overlap_gather = true;
          s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(60'000)};
        }},
-      {"data_4_zero_3", kSlimGpt, [](S s) { cut_over_data(s, 4, 3); }},
-      {"data_2_zero_3_bf16", kSlimLlama,
-       [](S s) { cut_over_data(s, 2, 3), s.dtype = Dtype::kBf16; }},
+      {"data_4_zero_3", kSlimGpt, [](S s) { use_data(s, 4, 3); }},
+      {"data_2_zero_3_bf16", kSlimLlama, [](S s) { use_data(s, 2, 3), s.dtype = Dtype::kBf16; }},
       {"data_2_zero_3_without_prefetch", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), s.data_parallelism.prefetch = 0; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.prefetch = 0; }},
       {"data_2_zero_3_three_ahead", kSlimLlama,
-       [](S s) { cut_over_data(s, 2, 3), s.data_parallelism.prefetch = 3; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.prefetch = 3; }},
       {"data_2_zero_3_kept_after_forward", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), s.data_parallelism.reshard_after_forward = false; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.reshard_after_forward = false; }},
       {"data_4_zero_3_shards_of_2", kSlimGpt,
-       [](S s) { cut_over_data(s, 4, 3), s.data_parallelism.shard_ranks = 2; }},
+       [](S s) { use_data(s, 4, 3), s.data_parallelism.shard_ranks = 2; }},
       {"data_2_zero_3_ring", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), s.data_parallelism.kind = DataParallelKind::kRing; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.kind = DataParallelKind::kRing; }},
       {"data_2_zero_3_recompute", kSlimLlama,
-       [](S s) { cut_over_data(s, 2, 3), s.recompute.kind = RecomputeKind::kFull; }},
+       [](S s) { use_data(s, 2, 3), s.recompute.kind = RecomputeKind::kFull; }},
       {"data_2_zero_3_tensor_2_sequence", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), cut_tensors(s, true); }},
+       [](S s) { use_data(s, 2, 3), use_sequence_parallel(s, 2); }},
       {"data_2_zero_3_offloaded", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), s.data_parallelism.offload_optimizer = true; }},
+       [](S s) { use_data(s, 2, 3), s.data_parallelism.offload_optimizer = true; }},
       {"1f1b_2_data_2_zero_2", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 2), pipeline(s, 2, "1f1b"); }},
+       [](S s) { use_data(s, 2, 2), use_pipeline(s, 2, "1f1b"); }},
       {"1f1b_2_data_2_zero_3", kSlimLlama,
-       [](S s) { cut_over_data(s, 2, 3), pipeline(s, 2, "1f1b"); }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "1f1b"); }},
       {"gpipe_2_data_2_zero_3", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), pipeline(s, 2, "gpipe"); }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "gpipe"); }},
       {"zb_h1_2_data_2_zero_2", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 2), pipeline(s, 2, "zb-h1"); }},
+       [](S s) { use_data(s, 2, 2), use_pipeline(s, 2, "zb-h1"); }},
       {"zb_h1_4_data_2_zero_3", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), pipeline(s, 4, "zb-h1"); }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 4, "zb-h1"); }},
       {"zb_v_2_data_2_zero_3", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), pipeline(s, 2, "zb-v", 2); }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "zb-v", 2); }},
       {"interleaved_2_data_2_zero_3", kSlimGpt,
-       [](S s) { cut_over_data(s, 2, 3), pipeline(s, 2, "interleaved-1f1b", 2); }},
+       [](S s) { use_data(s, 2, 3), use_pipeline(s, 2, "interleaved-1f1b", 2); }},
       {"experts_2_data_4_zero_2", kSlimMixtral,
-       [](S s) { cut_over_data(s, 4, 2), spread_experts(s, 2); }},
+       [](S s) { use_data(s, 4, 2), spread_experts(s, 2); }},
       {"experts_2_data_4_zero_3", kSlimMixtral,
-       [](S s) { cut_over_data(s, 4, 3), spread_experts(s, 2); }},
+       [](S s) { use_data(s, 4, 3), spread_experts(s, 2); }},
       {"experts_4_data_4_zero_3", kSlimMixtral,
-       [](S s) { cut_over_data(s, 4, 3), spread_experts(s, 4); }},
+       [](S s) { use_data(s, 4, 3), spread_experts(s, 4); }},
   };
 }
 

@@ -64,12 +64,10 @@ std::vector<Mode> context_modes() {
        {},
        two_sequences},
       {"ring_2_tensor_2_sequence", kSmallLlama,
-       [](S s) {
-         s.degrees.context = 2, s.degrees.tensor = 2, s.sequence_parallel = true, ring(s);
-       }},
+       [](S s) { s.degrees.context = 2, use_sequence_parallel(s, 2), ring(s); }},
       {"ring_2_zb_h1_recompute", kSmallLlama,
        [](S s) {
-         s.degrees.context = 2, s.degrees.pipeline = 2, s.schedule = "zb-h1", ring(s);
+         s.degrees.context = 2, use_pipeline(s, 2, "zb-h1"), ring(s),
          s.recompute.kind = RecomputeKind::kFull;
        }},
       {"heads_2", kSmallLlama, [](S s) { s.degrees.context = 2, all_to_all(s); }},
@@ -99,23 +97,16 @@ std::vector<Mode> tensor_modes() {
   return {
       {"copies_of_key_heads", kSmallLlama, [](S s) { s.degrees.tensor = 8; }},
       {"copies_of_key_heads_sequence_zero_1", kSmallLlama,
-       [](S s) {
-         s.degrees.tensor = 4, s.degrees.data = 2, s.sequence_parallel = true, s.zero = 1;
-       }},
-      {"copies_of_one_normed_head", kNormedHeads,
-       [](S s) { s.degrees.tensor = 4, s.sequence_parallel = true; }},
+       [](S s) { use_sequence_parallel(s, 4), use_data(s, 2, 1); }},
+      {"copies_of_one_normed_head", kNormedHeads, [](S s) { use_sequence_parallel(s, 4); }},
       {"overlap", kSmallLlama,
-       [](S s) {
-         s.degrees.tensor = 2, s.sequence_parallel = true;
-         s.model_parallelism.tensor_overlap = true;
-       }},
+       [](S s) { use_sequence_parallel(s, 2), s.model_parallelism.tensor_overlap = true; }},
       {"overlap_zb_h1", kSmallLlama,
        [](S s) {
-         s.degrees.tensor = 2, s.degrees.pipeline = 2, s.sequence_parallel = true;
-         s.model_parallelism.tensor_overlap = true, s.schedule = "zb-h1";
+         use_sequence_parallel(s, 2), use_pipeline(s, 2, "zb-h1");
+         s.model_parallelism.tensor_overlap = true;
        }},
-      {"latent_attention_sequence", kBalanced,
-       [](S s) { s.degrees.tensor = 4, s.sequence_parallel = true; }},
+      {"latent_attention_sequence", kBalanced, [](S s) { use_sequence_parallel(s, 4); }},
       {"stages_first", kSmallLlama,
        [](S s) {
          s.degrees = {.data = 2, .pipeline = 2, .tensor = 2};
@@ -146,19 +137,16 @@ std::vector<Mode> expert_modes() {
        }},
       {"cut_experts_sequence_zero_1", kSinksAndBiases,
        [](S s) {
-         s.degrees.tensor = 2, s.degrees.data = 4, s.sequence_parallel = true, s.zero = 1;
-         s.degrees.expert = 2, s.degrees.expert_tensor = 2;
+         use_sequence_parallel(s, 2), use_data(s, 4, 1), s.degrees.expert = 2;
+         s.degrees.expert_tensor = 2;
        }},
       {"cut_experts_recompute_zb_h1", kSinksAndBiases,
        [](S s) {
-         s.degrees.tensor = 2, s.degrees.pipeline = 2, s.schedule = "zb-h1";
-         s.degrees.expert_tensor = 2, s.recompute.kind = RecomputeKind::kFull;
+         s.degrees.tensor = 2, use_pipeline(s, 2, "zb-h1"), s.degrees.expert_tensor = 2,
+         s.recompute.kind = RecomputeKind::kFull;
        }},
       {"corrected_scores_sequence_zero_1", kBalanced,
-       [](S s) {
-         s.degrees.tensor = 2, s.degrees.data = 2, s.degrees.expert = 4;
-         s.sequence_parallel = true, s.zero = 1;
-       }},
+       [](S s) { use_sequence_parallel(s, 2), use_data(s, 2, 1), s.degrees.expert = 4; }},
       {"limited_spread",
        kMixtral,
        [](S s) { s.degrees.data = 4, s.degrees.expert = 4; },
@@ -194,8 +182,7 @@ std::vector<Mode> expert_modes() {
 std::vector<Mode> dropout_modes() {
   return {
       {"tensor_2", kGptWithDropout, [](S s) { s.degrees.tensor = 2; }},
-      {"tensor_2_sequence", kGptWithDropout,
-       [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+      {"tensor_2_sequence", kGptWithDropout, [](S s) { use_sequence_parallel(s, 2); }},
       {"data_2_pipeline_2", kGptWithDropout,
        [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2; }},
       {"micro_batches_of_2", kGptWithDropout, [](S s) { s.micro_batch = 2; }},
@@ -203,9 +190,7 @@ std::vector<Mode> dropout_modes() {
       {"ring_4", kGptWithDropout, [](S s) { s.degrees.context = 4, ring(s); }},
       {"heads_2", kGptWithDropout, [](S s) { s.degrees.context = 2, all_to_all(s); }},
       {"recompute_zb_h1", kGptWithDropout,
-       [](S s) {
-         s.degrees.pipeline = 2, s.schedule = "zb-h1", s.recompute.kind = RecomputeKind::kFull;
-       }},
+       [](S s) { use_pipeline(s, 2, "zb-h1"), s.recompute.kind = RecomputeKind::kFull; }},
       {"selective", kGptWithDropout,
        [](S s) {
          s.recompute.kind = RecomputeKind::kSelective;

@@ -39,9 +39,8 @@ TEST(RunReports, MergeConsecutiveElements) {
 
 std::vector<NamedPlan> cases() {
   return {
-      {"data_4_zero_1", kGpt, [](Strategy& s) { s.degrees.data = 4, s.zero = 1; }},
-      {"tensor_2_sequence", kGpt,
-       [](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+      {"data_4_zero_1", kGpt, [](Strategy& s) { use_data(s, 4, 1); }},
+      {"tensor_2_sequence", kGpt, [](Strategy& s) { use_sequence_parallel(s, 2); }},
       {"pipeline_4", kLlama, [](Strategy& s) { s.degrees.pipeline = 4; }},
       {"experts_2_data_2", kMixtral, [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
       {"data_2_tensor_2_pipeline_4", kGpt,
@@ -168,15 +167,15 @@ TEST_P(ModelledLinks, MayTakeLongerThanTheWatchdogTimeout) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   strategy.micro_batch = static_cast<int>(strategy.global_batch);
-  const TinyJob job = tiny_job(kGpt, strategy, laptop_with_latency("500 ms"));
   for (const TimelineClock clock : {TimelineClock::kWall, TimelineClock::kReplay}) {
-    TrainingRequest request = job.request();
-    request.ranks = GetParam();
-    request.clock = clock;
-    request.links = LinkTime::kModelled;
-    request.steps = 1;
-    request.launch.watchdog_timeout = std::chrono::milliseconds(300);
-    const TrainingRun run = train(request);
+    const TrainingRun run =
+        run_plan(kGpt, strategy,
+                 {.clock = clock,
+                  .ranks = GetParam(),
+                  .cluster = laptop_with_latency("500 ms"),
+                  .steps = 1,
+                  .launch = {.watchdog_timeout = std::chrono::milliseconds(300)},
+                  .links = LinkTime::kModelled});
     ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
     EXPECT_GE(run.steps.front().duration, milliseconds(1000));
   }

@@ -92,6 +92,16 @@ inline std::string plan_name(const testing::TestParamInfo<NamedPlan>& plan) {
   return plan.param.name;
 }
 
+inline void use_data(Strategy& s, int ranks, int zero) { s.degrees.data = ranks, s.zero = zero; }
+inline void use_pipeline(Strategy& s, int stages, std::string_view schedule, int chunks = 1) {
+  s.degrees.pipeline = stages, s.degrees.chunks = chunks, s.schedule = schedule;
+}
+inline void use_sequence_parallel(Strategy& s, int ranks) {
+  s.degrees.tensor = ranks, s.sequence_parallel = true;
+}
+inline void use_context(Strategy& s, int ranks, ContextAlgorithm algorithm) {
+  s.degrees.context = ranks, s.model_parallelism.context = algorithm;
+}
 inline void use_servers(Strategy& s, int workers, int servers,
                         DataParallelKind kind = DataParallelKind::kParameterServer) {
   s.degrees.data = workers;
@@ -151,6 +161,7 @@ struct RunOptions {
   int steps = kSteps;
   CheckpointOptions checkpoints = {};
   LaunchOptions launch = {};
+  LinkTime links = LinkTime::kReal;
 };
 
 inline TrainingRun run_plan(std::string_view config, const Strategy& strategy,
@@ -165,6 +176,7 @@ inline TrainingRun run_plan(std::string_view config, const Strategy& strategy,
   request.checkpoints = options.checkpoints;
   request.ranks = options.ranks;
   request.launch = options.launch;
+  request.links = options.links;
   return train(request);
 }
 

@@ -20,22 +20,18 @@ std::vector<NamedPlan> cases() {
   using S = Strategy&;
   return {
       {"gpt_data_2", kGpt, [](S s) { s.degrees.data = 2; }},
-      {"gpt_data_4_zero_1", kGpt, [](S s) { s.degrees.data = 4, s.zero = 1; }},
+      {"gpt_data_4_zero_1", kGpt, [](S s) { use_data(s, 4, 1); }},
       {"gpt_tensor_2", kGpt, [](S s) { s.degrees.tensor = 2; }},
-      {"gpt_tensor_2_sequence", kGpt,
-       [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+      {"gpt_tensor_2_sequence", kGpt, [](S s) { use_sequence_parallel(s, 2); }},
       {"gpt_context_2", kGpt, [](S s) { s.degrees.context = 2; }},
       {"gpt_pipeline_2", kGpt, [](S s) { s.degrees.pipeline = 2; }},
-      {"gpt_pipeline_4_gpipe", kGpt, [](S s) { s.degrees.pipeline = 4, s.schedule = "gpipe"; }},
-      {"gpt_pipeline_2_interleaved", kGpt,
-       [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "interleaved-1f1b"; }},
-      {"gpt_pipeline_4_zb_h1", kGpt, [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-h1"; }},
-      {"gpt_pipeline_2_zb_v", kGpt,
-       [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v"; }},
-      {"gpt_pipeline_4_chimera", kGpt, [](S s) { s.degrees.pipeline = 4, s.schedule = "chimera"; }},
-      {"gpt_pipeline_2_dualpipev", kGpt,
-       [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "dualpipev"; }},
-      {"gpt_pipeline_4_zb_2p", kGpt, [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-2p"; }},
+      {"gpt_pipeline_4_gpipe", kGpt, [](S s) { use_pipeline(s, 4, "gpipe"); }},
+      {"gpt_pipeline_2_interleaved", kGpt, [](S s) { use_pipeline(s, 2, "interleaved-1f1b", 2); }},
+      {"gpt_pipeline_4_zb_h1", kGpt, [](S s) { use_pipeline(s, 4, "zb-h1"); }},
+      {"gpt_pipeline_2_zb_v", kGpt, [](S s) { use_pipeline(s, 2, "zb-v", 2); }},
+      {"gpt_pipeline_4_chimera", kGpt, [](S s) { use_pipeline(s, 4, "chimera"); }},
+      {"gpt_pipeline_2_dualpipev", kGpt, [](S s) { use_pipeline(s, 2, "dualpipev", 2); }},
+      {"gpt_pipeline_4_zb_2p", kGpt, [](S s) { use_pipeline(s, 4, "zb-2p"); }},
       {"gpt_data_2_buckets", kGpt,
        [](S s) {
          s.degrees.data = 2;
@@ -43,27 +39,20 @@ std::vector<NamedPlan> cases() {
        }},
       {"gpt_data_2_pipeline_2_zero_1_buckets", kGpt,
        [](S s) {
-         s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 1;
+         use_data(s, 2, 1), s.degrees.pipeline = 2;
          s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
        }},
       {"gpt_recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
       {"gpt_all", kGpt,
        [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2; }},
       {"llama_tensor_2", kLlama, [](S s) { s.degrees.tensor = 2; }},
-      {"llama_tensor_2_sequence", kLlama,
-       [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }},
+      {"llama_tensor_2_sequence", kLlama, [](S s) { use_sequence_parallel(s, 2); }},
       {"llama_zb_v_tensor_2_sequence", kLlama,
-       [](S s) {
-         s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v";
-         s.degrees.tensor = 2, s.sequence_parallel = true;
-       }},
+       [](S s) { use_pipeline(s, 2, "zb-v", 2), use_sequence_parallel(s, 2); }},
       {"llama_context_4", kLlama, [](S s) { s.degrees.context = 4; }},
       {"mixtral_expert_2", kMixtral, [](S s) { s.degrees.data = 2, s.degrees.expert = 2; }},
       {"mixtral_expert_4_sequence", kMixtral,
-       [](S s) {
-         s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4;
-         s.sequence_parallel = true;
-       }},
+       [](S s) { s.degrees.data = 2, use_sequence_parallel(s, 2), s.degrees.expert = 4; }},
       {"mixtral_expert_4_tensor_2", kMixtral,
        [](S s) { s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4; }},
   };
