@@ -167,37 +167,39 @@ inline double flop_of_head(const AttentionShape& s, int products) {
          static_cast<double>(s.key_size + s.value_size);
 }
 
-template <class Call>
-void in_pieces(const AttentionForward& all, const PieceLimits& limits, const Call& call) {
+/// Calls cut(part, piece) for the arguments that only one of forward and backward has.
+template <class Arguments, class Call, class Cut>
+void attention_in_pieces(const Arguments& all, int products, const PieceLimits& limits,
+                         const Call& call, const Cut& cut) {
   const AttentionShape& s = all.shape;
-  for_each_piece(s, flop_of_head(s, 2), limits, [&](const AttentionPiece& part) {
-    AttentionForward piece = all;
+  for_each_piece(s, flop_of_head(s, products), limits, [&](const AttentionPiece& part) {
+    Arguments piece = all;
     piece.shape = part.shape;
     piece.q = part.queries(all.q, s.key_size);
     piece.k = part.keys(all.k, s.key_size);
     piece.v = part.keys(all.v, s.value_size);
-    piece.out = part.queries(all.out, s.value_size);
     piece.log_sum_exp = part.statistics(all.log_sum_exp, s.heads);
+    cut(part, piece);
     call(piece);
+  });
+}
+
+template <class Call>
+void in_pieces(const AttentionForward& all, const PieceLimits& limits, const Call& call) {
+  attention_in_pieces(all, 2, limits, call, [&](const auto& part, AttentionForward& piece) {
+    piece.out = part.queries(all.out, all.shape.value_size);
   });
 }
 
 template <class Call>
 void in_pieces(const AttentionBackward& all, const PieceLimits& limits, const Call& call) {
   const AttentionShape& s = all.shape;
-  for_each_piece(s, flop_of_head(s, 5), limits, [&](const AttentionPiece& part) {
-    AttentionBackward piece = all;
-    piece.shape = part.shape;
-    piece.q = part.queries(all.q, s.key_size);
-    piece.k = part.keys(all.k, s.key_size);
-    piece.v = part.keys(all.v, s.value_size);
+  attention_in_pieces(all, 5, limits, call, [&](const auto& part, AttentionBackward& piece) {
     piece.dout = part.queries(all.dout, s.value_size);
-    piece.log_sum_exp = part.statistics(all.log_sum_exp, s.heads);
     piece.delta = part.statistics(all.delta, s.heads);
     piece.dq = part.queries(all.dq, s.key_size);
     piece.dk = part.keys(all.dk, s.key_size);
     piece.dv = part.keys(all.dv, s.value_size);
-    call(piece);
   });
 }
 

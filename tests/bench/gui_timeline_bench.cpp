@@ -107,6 +107,13 @@ void statistics_of_everything(benchmark::State& state) {
 }
 BENCHMARK(statistics_of_everything)->Unit(benchmark::kMicrosecond);
 
+void open_trace(benchmark::State& state, const std::string& text) {
+  const Bar bar(3'000);
+  for (auto _ : state) benchmark::DoNotOptimize(tracks_of_trace(text, "bench"));
+  bar.judge(state);
+  state.SetBytesProcessed(static_cast<std::int64_t>(text.size()) * state.iterations());
+}
+
 /// A trace as written by a profiler: kernels on two streams, nested operators.
 std::string kineto_of(int events) {
   std::string text = R"({"schemaVersion":1,"distributedInfo":{"rank":0},"traceEvents":[)";
@@ -129,13 +136,7 @@ std::string kineto_of(int events) {
   return text + "]}";
 }
 
-void open_a_kineto_trace(benchmark::State& state) {
-  const std::string text = kineto_of(1'000'000);
-  const Bar bar(3'000);
-  for (auto _ : state) benchmark::DoNotOptimize(tracks_of_trace(text, "bench"));
-  bar.judge(state);
-  state.SetBytesProcessed(static_cast<std::int64_t>(text.size()) * state.iterations());
-}
+void open_a_kineto_trace(benchmark::State& state) { open_trace(state, kineto_of(1'000'000)); }
 BENCHMARK(open_a_kineto_trace)->Unit(benchmark::kMillisecond)->Iterations(2)->UseRealTime();
 
 /// A minimal trace as written by Chrome and our own exporter.
@@ -148,13 +149,7 @@ std::string chrome_trace_of(int events) {
   return text + "]}";
 }
 
-void open_a_chrome_trace(benchmark::State& state) {
-  const std::string text = chrome_trace_of(1'000'000);
-  const Bar bar(3'000);
-  for (auto _ : state) benchmark::DoNotOptimize(tracks_of_trace(text, "bench"));
-  bar.judge(state);
-  state.SetBytesProcessed(static_cast<std::int64_t>(text.size()) * state.iterations());
-}
+void open_a_chrome_trace(benchmark::State& state) { open_trace(state, chrome_trace_of(1'000'000)); }
 BENCHMARK(open_a_chrome_trace)->Unit(benchmark::kMillisecond)->Iterations(2)->UseRealTime();
 
 /// On the GUI thread: the overlay, and the blit of an existing picture.
