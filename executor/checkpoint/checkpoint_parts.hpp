@@ -19,19 +19,12 @@ namespace meshwright {
 inline constexpr std::array<std::string_view, kStateKindCount> kStateSuffixes{"", ".first_moment",
                                                                               ".second_moment"};
 
-inline std::vector<float>& values_of(ParameterState& state, StateKind kind) {
-  switch (kind) {
-    case StateKind::kFirstMoment:
-      return state.first_moment;
-    case StateKind::kSecondMoment:
-      return state.second_moment;
-    case StateKind::kWeights:
-      break;
-  }
-  return state.weights;
-}
-inline const std::vector<float>& values_of(const ParameterState& state, StateKind kind) {
-  return values_of(const_cast<ParameterState&>(state), kind);
+/// `state`: a ParameterState, const or not.
+template <class State>
+auto& values_of(State& state, StateKind kind) {
+  constexpr std::array<std::vector<float> ParameterState::*, kStateKindCount> kValues{
+      &ParameterState::weights, &ParameterState::first_moment, &ParameterState::second_moment};
+  return state.*kValues[static_cast<std::size_t>(kind)];
 }
 
 /// Calls visit(kind, suffix).

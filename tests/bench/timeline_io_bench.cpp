@@ -38,12 +38,14 @@ void report(benchmark::State& state, const std::string& bytes) {
   state.counters["bound_ms"] = 1e3 * time.count();
 }
 
-void WritePftrace(benchmark::State& state) {
+void write(benchmark::State& state, std::string (*to_bytes)(const Timeline&)) {
   const Timeline& timeline = million_spans();
   std::string bytes;
-  for (auto _ : state) bytes = to_pftrace(timeline);
+  for (auto _ : state) bytes = to_bytes(timeline);
   report(state, bytes);
 }
+
+void WritePftrace(benchmark::State& state) { write(state, to_pftrace); }
 BENCHMARK(WritePftrace)->Unit(benchmark::kMillisecond);
 
 void ReadPftrace(benchmark::State& state) {
@@ -53,12 +55,7 @@ void ReadPftrace(benchmark::State& state) {
 }
 BENCHMARK(ReadPftrace)->Unit(benchmark::kMillisecond);
 
-void WriteChromeJson(benchmark::State& state) {
-  const Timeline& timeline = million_spans();
-  std::string bytes;
-  for (auto _ : state) bytes = to_chrome_json(timeline);
-  report(state, bytes);
-}
+void WriteChromeJson(benchmark::State& state) { write(state, to_chrome_json); }
 BENCHMARK(WriteChromeJson)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -61,6 +61,16 @@ class NcclOnRanks : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
   std::size_t count() const { return static_cast<std::size_t>(std::get<1>(GetParam())); }
+  /// Runs collective(group, values) on numbers 10 r + i; returns the values by rank.
+  template <class Collective>
+  std::vector<std::vector<float>> run(Collective collective) const {
+    return on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
+      const std::span<float> values = numbers_on(queue, c.rank().value, count());
+      RankGroup group(c, all_ranks(ranks()), kTag);
+      collective(group, values);
+      return values;
+    });
+  }
   /// The sum of 10 r + i over all ranks.
   float sum(std::size_t i) const {
     const int n = ranks();
@@ -69,32 +79,23 @@ class NcclOnRanks : public testing::TestWithParam<std::tuple<int, int>> {
 };
 
 TEST_P(NcclOnRanks, AllReduceSumsEverywhere) {
-  const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
-    const std::span<float> values = numbers_on(queue, c.rank().value, count());
-    RankGroup(c, all_ranks(ranks()), kTag).all_reduce(values, Ticks());
-    return values;
-  });
+  const auto results =
+      run([&](RankGroup& group, std::span<float> values) { group.all_reduce(values, Ticks()); });
   for (const auto& values : results)
     for (std::size_t i = 0; i < count(); ++i) EXPECT_EQ(values[i], sum(i));
 }
 
 TEST_P(NcclOnRanks, AllReduceTakesTheMaximum) {
-  const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
-    const std::span<float> values = numbers_on(queue, c.rank().value, count());
-    RankGroup(c, all_ranks(ranks()), kTag).all_reduce_max(values, Ticks());
-    return values;
-  });
+  const auto results = run(
+      [&](RankGroup& group, std::span<float> values) { group.all_reduce_max(values, Ticks()); });
   for (const auto& values : results)
     for (std::size_t i = 0; i < count(); ++i)
       EXPECT_EQ(values[i], static_cast<float>(10 * (ranks() - 1)) + static_cast<float>(i));
 }
 
 TEST_P(NcclOnRanks, ReduceScatterLeavesTheOwnBlock) {
-  const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
-    const std::span<float> values = numbers_on(queue, c.rank().value, count());
-    RankGroup(c, all_ranks(ranks()), kTag).reduce_scatter(values, Ticks());
-    return values;
-  });
+  const auto results = run(
+      [&](RankGroup& group, std::span<float> values) { group.reduce_scatter(values, Ticks()); });
   for (int r = 0; r < ranks(); ++r) {
     const Block own = block_of(std::get<1>(GetParam()), ranks(), r);
     for (std::int64_t i = own.begin; i < own.end; ++i)
@@ -104,11 +105,8 @@ TEST_P(NcclOnRanks, ReduceScatterLeavesTheOwnBlock) {
 }
 
 TEST_P(NcclOnRanks, AllGatherTakesEveryBlockFromItsOwner) {
-  const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
-    const std::span<float> values = numbers_on(queue, c.rank().value, count());
-    RankGroup(c, all_ranks(ranks()), kTag)
-        .all_gather(std::as_writable_bytes(values), sizeof(float), Ticks());
-    return values;
+  const auto results = run([&](RankGroup& group, std::span<float> values) {
+    group.all_gather(std::as_writable_bytes(values), sizeof(float), Ticks());
   });
   for (const auto& values : results)
     for (int r = 0; r < ranks(); ++r) {
@@ -119,11 +117,8 @@ TEST_P(NcclOnRanks, AllGatherTakesEveryBlockFromItsOwner) {
 }
 
 TEST_P(NcclOnRanks, BroadcastComesFromTheRoot) {
-  const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
-    const std::span<float> values = numbers_on(queue, c.rank().value, count());
-    RankGroup(c, all_ranks(ranks()), kTag)
-        .broadcast(std::as_writable_bytes(values), ranks() - 1, Ticks());
-    return values;
+  const auto results = run([&](RankGroup& group, std::span<float> values) {
+    group.broadcast(std::as_writable_bytes(values), ranks() - 1, Ticks());
   });
   for (const auto& values : results)
     for (std::size_t i = 0; i < count(); ++i)
