@@ -47,6 +47,12 @@ struct AttentionCase {
                                             .dv = dv,
                                             .accumulate = accumulate});
   }
+  /// `loss` depends on q, k and v; their gradients have been computed.
+  void expect_gradients(const std::function<double()>& loss) {
+    expect_gradient(q, dq, loss, "dq");
+    expect_gradient(k, dk, loss, "dk");
+    expect_gradient(v, dv, loss, "dv");
+  }
 };
 
 // Two keys with scores 0 and ln 3: probabilities 1/4 and 3/4, values 8 and 4, so 5; the sum of
@@ -123,9 +129,7 @@ TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
     run_forward();
     return dot(c.out, c.dout);
   };
-  expect_gradient(c.q, c.dq, loss, "dq");
-  expect_gradient(c.k, c.dk, loss, "dk");
-  expect_gradient(c.v, c.dv, loss, "dv");
+  c.expect_gradients(loss);
   expect_gradient(sinks, dsinks, loss, "dsinks");
 }
 
@@ -147,13 +151,10 @@ TEST(AttentionReference, GradientsEqualFiniteDifferences) {
     AttentionCase c(s, Dtype::kFp32);
     c.run_forward(reference_kernels());
     c.run_backward(reference_kernels());
-    const auto loss = [&] {
+    c.expect_gradients([&] {
       c.run_forward(reference_kernels());
       return dot(c.out, c.dout);
-    };
-    expect_gradient(c.q, c.dq, loss, "dq");
-    expect_gradient(c.k, c.dk, loss, "dk");
-    expect_gradient(c.v, c.dv, loss, "dv");
+    });
   }
 }
 

@@ -9,9 +9,23 @@
 #include "executor/tasks/rank_run.hpp"
 #include "executor/training/training_actions.hpp"
 #include "executor/transport/thread_communicator.hpp"
-#include "tests/executor/runs/tiny_training.hpp"
+#include "tests/executor/runs/expect_same.hpp"
 
 namespace meshwright {
+
+/// Results of an emulated run.
+struct Emulated {
+  std::vector<double> losses;
+  Parameters parameters;
+};
+
+inline void expect_emulated(const TrainingRun& run, const Emulated& emulated) {
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  ASSERT_EQ(run.steps.size(), emulated.losses.size());
+  for (std::size_t i = 0; i < run.steps.size(); ++i)
+    EXPECT_NEAR(run.steps[i].loss / emulated.losses[i], 1, 1e-5) << "step " << i;
+  expect_same_parameters(emulated.parameters, run.parameters, 1e-5);
+}
 
 /// A training step without its update.
 class WithoutUpdate final : public ForwardingActions {

@@ -130,16 +130,19 @@ struct TinyJob {
   }
 };
 
+inline ModelGraph tiny_model(std::string_view config) {
+  return model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)});
+}
+
 /// For flushless schedules the graph covers `steps` steps.
 inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
                         const NamedText& cluster = find_cluster("dgx-a100"), int steps = kSteps) {
-  TinyJob job{
-      .model = model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)}),
-      .cluster = cluster_from_toml(cluster),
-      .plan = {.strategy = strategy, .blocks_per_stage = {}},
-      .cost_model = {},
-      .graph = {},
-      .text = {}};
+  TinyJob job{.model = tiny_model(config),
+              .cluster = cluster_from_toml(cluster),
+              .plan = {.strategy = strategy, .blocks_per_stage = {}},
+              .cost_model = {},
+              .graph = {},
+              .text = {}};
   job.cost_model = make_device_cost_model(job.cluster);
   const int stages = static_cast<int>(stage_count(strategy.degrees));
   job.plan.blocks_per_stage.assign(static_cast<std::size_t>(stages),

@@ -189,17 +189,13 @@ TEST(Training, ReplaysWaitsInsidePasses) {
 TEST(Training, MeasuresAValidTimeline) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
-  const ModelGraph model =
-      model_from_config({.name = "tiny", .where = "tiny", .text = std::string(kGpt)});
-  const TaskGraph graph = lower({.strategy = strategy, .blocks_per_stage = {2, 2}}, model,
-                                cluster_from_toml(find_cluster("dgx-a100")),
-                                {.ranks = RankSet::kAll, .programs = true});
+  const TinyJob job = tiny_job(kGpt, strategy);
   for (const TimelineClock clock :
        {TimelineClock::kVirtual, TimelineClock::kReplay, TimelineClock::kWall}) {
     const TrainingRun run = run_plan(kGpt, strategy, {.clock = clock});
     ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
     for (const MeasuredStep& step : run.steps)
-      EXPECT_THAT(check_timeline(timeline_of(graph, step.times)), testing::IsEmpty());
+      EXPECT_THAT(check_timeline(timeline_of(job.graph, step.times)), testing::IsEmpty());
   }
 }
 
