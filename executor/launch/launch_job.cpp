@@ -19,7 +19,6 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kHeartbeat{100};  ///< interval of progress reports to rank 0
 constexpr std::chrono::milliseconds kPoll{20};
 
 /// State of this process that its rank's thread may still use after run_job() has returned.
@@ -143,7 +142,7 @@ class Reporter {
   bool report() {
     if (own_.communicator.is_stopped()) own_.progress.must_stop = true;
     const bool has_ended = own_.progress.is_finished;
-    if (has_ended || Clock::now() - reported_ > kHeartbeat) {
+    if (has_ended || Clock::now() - reported_ > kReportInterval) {
       reported_ = Clock::now();
       own_.communicator.tell(FrameKind::kProgress, bytes_of(own_.progress));
     }
@@ -212,12 +211,7 @@ std::optional<RankFailure> run_job(int ranks, const RankBody& body, const Launch
       rendezvous_over_tcp(*options.job, std::max(options.watchdog_timeout, kRendezvousTimeout));
   const auto own = std::make_shared<OwnRank>(RankId(options.job->rank), std::move(sockets.own));
   const CrashWatch crash_watch;
-  std::thread thread([own, body] {
-    CrashWatch::set_rank_of_this_thread(&own->progress);
-    own->end = run_body(body, own->communicator, own->progress);
-    CrashWatch::set_rank_of_this_thread(nullptr);
-    own->progress.is_finished = true;
-  });
+  std::thread thread = start_rank(own, body);
   std::optional<Supervisor> supervisor;
   if (supervises) supervisor.emplace(std::move(sockets.of_launcher), options);
   Reporter reporter(*own);

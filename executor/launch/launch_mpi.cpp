@@ -22,7 +22,6 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kTell{100};  ///< interval of progress reports to rank 0
 /// mpirun kills all processes about one second after it is interrupted, and needs two seconds to
 /// end them if one hangs: both are too short for a quarter of the watchdog timeout.
 constexpr std::chrono::milliseconds kShortGrace{600};
@@ -64,12 +63,7 @@ class MpiLaunch {
 
   std::optional<RankFailure> run(const RankBody& body) {
     const CrashWatch crash_watch;
-    std::thread thread([own = own_, body] {
-      CrashWatch::set_rank_of_this_thread(&own->progress);
-      own->end = run_body(body, own->communicator, own->progress);
-      CrashWatch::set_rank_of_this_thread(nullptr);
-      own->progress.is_finished = true;
-    });
+    std::thread thread = start_rank(own_, body);
     while (!is_over_ || !own_->communicator.is_idle()) {
       own_->communicator.move([this](RankId from, Frame&& frame) { take(from, frame); });
       tell();
@@ -93,7 +87,7 @@ class MpiLaunch {
   void tell() {
     const Clock::time_point now = Clock::now();
     const bool ends = own_->progress.is_finished && !has_told_end_;
-    if (!ends && now - told_ < kTell) return;
+    if (!ends && now - told_ < kReportInterval) return;
     told_ = now;
     const RankProgress& progress = own_->progress;
     if (!has_told_end_) post(RankId(0), FrameKind::kProgress, bytes_of(progress, home_));
@@ -172,7 +166,7 @@ class MpiLaunch {
 
   void watch() {
     const Clock::time_point now = Clock::now();
-    if (now - watched_ < kTell / 2) return;
+    if (now - watched_ < kReportInterval / 2) return;
     watched_ = now;
     if (std::optional<RankFailure> dead = find_dead()) fail(std::move(*dead));
     if (!failure_)

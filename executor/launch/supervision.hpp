@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "executor/launch/launch.hpp"
 #include "executor/transport/wire.hpp"
@@ -26,6 +28,8 @@ BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgre
 std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
                                           std::span<const std::byte> report);
 
+/// Interval of progress reports to rank 0.
+inline constexpr std::chrono::milliseconds kReportInterval{100};
 /// Serializes a rank's progress for the process of rank 0, which supervises the job.
 void write_progress(ByteWriter& writer, const RankProgress& progress);
 /// Updates the supervisor's copy.
@@ -92,5 +96,17 @@ class CrashWatch {
   /// To be called by the thread that runs the rank; null: no longer.
   static void set_rank_of_this_thread(RankProgress* progress);
 };
+
+/// Runs the body of the process's only rank on another thread. `Own`: its progress, communicator
+/// and end.
+template <class Own>
+std::thread start_rank(const std::shared_ptr<Own>& own, const RankBody& body) {
+  return std::thread([own, body] {
+    CrashWatch::set_rank_of_this_thread(&own->progress);
+    own->end = run_body(body, own->communicator, own->progress);
+    CrashWatch::set_rank_of_this_thread(nullptr);
+    own->progress.is_finished = true;
+  });
+}
 
 }  // namespace meshwright
