@@ -12,11 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::mixture;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr int kBlocks = 4;
 

@@ -15,9 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::mixture;
+using namespace testing_models;
 
 constexpr int kLargest = std::numeric_limits<std::int32_t>::max();
 
@@ -27,7 +25,7 @@ Plan sound_plan() {
   s.degrees = {.data = 2, .pipeline = 2, .tensor = 2};
   s.global_batch = 8;
   s.sequence_length = 128;
-  return testing_models::even_plan(s, 8, 2);
+  return even_plan(s, 8, 2);
 }
 
 std::vector<Diagnostic> findings(const std::function<void(Plan&)>& damage,

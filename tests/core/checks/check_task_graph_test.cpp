@@ -11,6 +11,7 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -21,8 +22,8 @@ TaskGraph sound_graph() {
   s.degrees = {.data = 2, .pipeline = 2};
   s.global_batch = 4;
   s.sequence_length = 64;
-  const Plan plan = testing_models::even_plan(s, 2, 2);
-  return lower(plan, testing_models::gpt({.blocks = 2}), testing_models::cluster_of(1, 4),
+  const Plan plan = even_plan(s, 2, 2);
+  return lower(plan, gpt({.blocks = 2}), cluster_of(1, 4),
                {.ranks = RankSet::kAll, .programs = true});
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
+using namespace testing_models;
 
 std::vector<std::string> places(const std::function<void(Cluster&)>& damage) {
   Cluster cluster = cluster_of(2, 4);

@@ -22,10 +22,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr std::int64_t kBlock = 49'984, kTables = 40'960, kHead = 32'896;
 constexpr std::int64_t kAll = 3 * kBlock + kTables + kHead;
@@ -322,7 +319,7 @@ TEST(DataAxis, MakesAValidGraphOfEveryScheduleThatAcceptsThePlan) {
         s.data_parallelism.overlap_gather = zero == 1;
         const ScheduleRequest request = schedule_request_of(s);
         if (rule.problem(request)) continue;
-        const Plan plan = testing_models::even_plan(s, 16, part_count(rule.placement(request)));
+        const Plan plan = even_plan(s, 16, part_count(rule.placement(request)));
         if (!check_plan(plan, model, cluster).empty()) continue;
         SCOPED_TRACE(testing::Message() << s.schedule << ", zero " << zero);
         EXPECT_NO_THROW(lower(plan, model, cluster, {.check_each_pass = true}));

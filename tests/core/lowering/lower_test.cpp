@@ -20,12 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::even_plan;
-using testing_models::gpt;
-using testing_models::mixture;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 /// Distinct times for every kind of work.
 class PlainCosts : public CostModel {

@@ -16,10 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 /// Lets the first task wait for the last one.
 void close_a_cycle(LoweringContext& context) {

@@ -14,10 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr std::int64_t kTokens = 256, kHidden = 64, kWords = 128, kRanks = 4;
 constexpr std::int64_t kInput = kTokens * kHidden * 2;  // bf16

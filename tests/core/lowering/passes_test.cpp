@@ -18,11 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::mixture;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 /// Collectives inside the parts of one name, or of all parts.
 std::vector<Collective> inside(const TaskGraph& graph, std::string_view part_name = {}) {

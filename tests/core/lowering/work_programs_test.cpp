@@ -10,11 +10,7 @@
 namespace meshwright {
 namespace {
 
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::mixture;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 Cluster with_own_kernels(Cluster cluster) {
   for (auto& [name, device] : cluster.devices) device.kernels = KernelLibrary::kOwn;

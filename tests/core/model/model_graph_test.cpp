@@ -8,8 +8,7 @@
 namespace meshwright {
 namespace {
 
-using testing_models::gpt;
-using testing_models::mixture;
+using namespace testing_models;
 
 // Blocks 12 H^2 + 13 H = 49,984; words 512 * 64, positions 128 * 64, head norm 128 and 64 * 512.
 TEST(ModelGraph, CountsParametersExactly) {

@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace {
 
-using testing_models::gpt;
+using namespace testing_models;
 
 constexpr std::int64_t kB = 3, kT = 128, kH = 64, kA = 4, kV = 512;
 constexpr LayerId kBlock(1), kHead(3);
@@ -180,7 +180,7 @@ TEST(Kernels, OfAColumnCutHaveLocalShapesAndTraffic) {
 
 // Experts: 384 tokens * 2 choices = 768 rows over 4 experts.
 TEST(Kernels, OfExpertsShareTheRoutedRowsEvenly) {
-  const ModelGraph graph = testing_models::mixture(1);
+  const ModelGraph graph = mixture(1);
   ShardShape shape = shard(1, false, AttentionAlgorithm::kFlash);
   const OperatorId up(3);  // words, router, dispatch, up
   const Kernel alone = kernels_of(graph, up, shape, Phase::kForward).at(0);
@@ -244,7 +244,7 @@ TEST(LocalParameters, CountATiedTableOnceAndNameTheCopy) {
 }
 
 TEST(LocalParameters, OfExpertsAreCutOverExpertAndExpertTensorRanks) {
-  const ModelGraph graph = testing_models::mixture(1);
+  const ModelGraph graph = mixture(1);
   ShardShape shape = standard(1);
   EXPECT_EQ(local_parameters(graph, kBlock, shape).expert, 2 * 4 * 64 * 128);
   shape.degrees.expert = 2;

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing_models::cluster_of;
+using namespace testing_models;
 
 TEST(GradientBucketText, ReadsBackWhatItWrites) {
   for (const char* text : {"none", "pytorch", "megatron", "25MiB", "1000001"}) {
@@ -31,7 +31,7 @@ TEST(GradientBucketText, ReadsBackWhatItWrites) {
 
 TEST(DataParallelism, KeepsAllItsFieldsInAPlanFile) {
   PlanFile file;
-  file.plan = testing_models::even_plan(testing_models::strategy_of({.data = 8}, 2), 4, 1);
+  file.plan = even_plan(strategy_of({.data = 8}, 2), 4, 1);
   EXPECT_THAT(to_json(file.plan.strategy), testing::Not(HasSubstr("bucket")));  // as usual
   file.plan.strategy.zero = 3;
   file.plan.strategy.data_parallelism = {.kind = DataParallelKind::kRing,
@@ -50,7 +50,7 @@ TEST(DataParallelism, KeepsAllItsFieldsInAPlanFile) {
 
 TEST(DataParallelism, NamesWordsThatItDoesNotKnow) {
   PlanFile file;
-  file.plan = testing_models::even_plan(testing_models::strategy_of({}, 1), 4, 1);
+  file.plan = even_plan(strategy_of({}, 1), 4, 1);
   file.plan.strategy.data_parallelism.kind = DataParallelKind::kRing;
   std::string text = to_json(file);
   text.replace(text.find("\"ring\""), 6, "\"rung\"");
@@ -67,10 +67,10 @@ TEST(DataParallelism, NamesWordsThatItDoesNotKnow) {
 
 /// dp 8 over four nodes of two devices, two micro-batches.
 std::vector<std::string> found(const std::function<void(Strategy&)>& change) {
-  Plan plan = testing_models::plan_of(testing_models::strategy_of({.data = 8}, 2), 4);
+  Plan plan = plan_of(strategy_of({.data = 8}, 2), 4);
   change(plan.strategy);
   std::vector<std::string> texts;
-  for (const Diagnostic& d : check_plan(plan, testing_models::gpt({.blocks = 4}), cluster_of(4, 2)))
+  for (const Diagnostic& d : check_plan(plan, gpt({.blocks = 4}), cluster_of(4, 2)))
     texts.push_back(d.where + ": " + d.what);
   return texts;
 }
@@ -109,7 +109,7 @@ TEST(CheckDataParallelism, RefusesOptionsThatHaveNoMeaningTogether) {
 TEST(CheckDataParallelism, CountsServersAndDevices) {
   const auto with = [](int data, int servers, bool colocated) {
     return found([=](Strategy& s) {
-      s = testing_models::strategy_of({.data = data}, 2);
+      s = strategy_of({.data = data}, 2);
       s.data_parallelism.kind = DataParallelKind::kParameterServer;
       s.data_parallelism.servers = servers;
       s.data_parallelism.colocated_servers = colocated;

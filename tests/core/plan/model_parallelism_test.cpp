@@ -15,11 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::mixture;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 const WorkPart& part_named(const TaskGraph& graph, std::string_view name) {
   const auto found = std::find_if(graph.parts.begin(), graph.parts.end(),

@@ -16,10 +16,7 @@ namespace meshwright {
 namespace {
 
 using testing::ElementsAre;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr std::int64_t kX = 384 * 64, kW = 64 * 64;
 constexpr LayerId kBlock(1);

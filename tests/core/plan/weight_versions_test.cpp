@@ -16,9 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-using testing_models::cluster_of;
-using testing_models::even_plan;
-using testing_models::gpt;
+using namespace testing_models;
 
 Strategy strategy_of(std::string_view schedule, int stages, int microbatches, int replicas = 1) {
   Strategy s;
@@ -187,7 +185,7 @@ TEST(WithoutFlush, SharesNoTableBetweenItsEnds) {
 
 TEST(WithoutFlush, HasNoExperts) {
   const Plan plan = even_plan(strategy_of("pipedream", 2, 4), 4, 2);
-  const auto found = check_plan(plan, testing_models::mixture(4), cluster_of(1, 4));
+  const auto found = check_plan(plan, mixture(4), cluster_of(1, 4));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].what, testing::HasSubstr("has experts"));
 }

@@ -16,11 +16,7 @@
 namespace meshwright {
 namespace {
 
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::GptShape;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr std::int64_t kLogits = 256 * 512;
 constexpr std::int64_t kTokensTimesHidden = 256 * 64;
@@ -211,7 +207,7 @@ ShardShape two_sequences() {
 
 // 256 tokens * 2 experts * 64 * 2 bytes.
 TEST(KeptByTrainer, LeavesOutTheOutputsOfExperts) {
-  const ModelGraph model = testing_models::mixture(1);
+  const ModelGraph model = mixture(1);
   const ShardShape shard = two_sequences();
   TrainerMemory memory;
   memory.weighs_expert_activations = true;
@@ -233,7 +229,7 @@ TEST(WeightMatrices, AreShardedAsTheirOperators) {
             (std::vector<WeightMatrix>{square, square, square, {32, 64}, {64, 128}, {128, 64}}));
   ShardShape experts;
   experts.degrees.data = experts.degrees.expert = 2;
-  EXPECT_EQ(weight_matrices(testing_models::mixture(1), LayerId(1), experts),
+  EXPECT_EQ(weight_matrices(mixture(1), LayerId(1), experts),
             (std::vector<WeightMatrix>{{64, 128, 2}, {128, 64, 2}}));
 }
 

@@ -13,6 +13,8 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
+
 constexpr int kBlocks = 8;
 
 struct Case {
@@ -40,10 +42,10 @@ Plan plan_of(const Case& c) {
   s.sequence_length = 128;
   s.schedule = c.degrees.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   s.zero = c.zero;
-  return testing_models::even_plan(s, kBlocks, static_cast<int>(stage_count(c.degrees)));
+  return even_plan(s, kBlocks, static_cast<int>(stage_count(c.degrees)));
 }
 
-ModelGraph model_of_cases() { return testing_models::gpt({.blocks = kBlocks, .tied = true}); }
+ModelGraph model_of_cases() { return gpt({.blocks = kBlocks, .tied = true}); }
 
 struct Simulated {
   TaskGraph graph;
@@ -70,7 +72,7 @@ Evaluation evaluated(const Case& c, const Simulated& s) {
 
 // Each representative has exactly the step, breakdown and peak memory of the ranks it represents.
 TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
-  const Cluster cluster = testing_models::cluster_of(2, 4);
+  const Cluster cluster = cluster_of(2, 4);
   for (std::size_t i = 0; i < cases().size(); ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i);
     const Case& c = cases()[i];
@@ -88,7 +90,7 @@ TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
 
 // Recomputation and redundant work on several ranks only add to the model's flops.
 TEST(LoweredPlan, DoesAllTheArithmeticOfTheModel) {
-  const Cluster cluster = testing_models::cluster_of(2, 4);
+  const Cluster cluster = cluster_of(2, 4);
   for (const Case& c : cases()) {
     const Evaluation e = evaluated(c, simulated(c, cluster, RankSet::kRepresentatives));
     EXPECT_GE(e.hardware_flops_per_gpu, e.model_flops_per_gpu);
@@ -98,7 +100,7 @@ TEST(LoweredPlan, DoesAllTheArithmeticOfTheModel) {
 
 // The norm of all gradients is a barrier: no optimizer starts before the last backward has ended.
 TEST(LoweredPlan, UpdatesNothingBeforeTheLastBackward) {
-  const Cluster cluster = testing_models::cluster_of(2, 4);
+  const Cluster cluster = cluster_of(2, 4);
   for (const Case& c : cases()) {
     const Simulated s = simulated(c, cluster, RankSet::kAll);
     Ticks last_backward, first_update = Ticks::max();
@@ -113,7 +115,7 @@ TEST(LoweredPlan, UpdatesNothingBeforeTheLastBackward) {
 }
 
 TEST(LoweredPlan, HasASoundTimeline) {
-  const Cluster cluster = testing_models::cluster_of(2, 4);
+  const Cluster cluster = cluster_of(2, 4);
   for (const Case& c : cases()) {
     const Simulated s = simulated(c, cluster, RankSet::kAll);
     EXPECT_EQ(check_timeline(timeline_of(s.graph, s.times)), std::vector<std::string>{});
@@ -122,7 +124,7 @@ TEST(LoweredPlan, HasASoundTimeline) {
 
 // With a thousand times the ports, and prices of the original cluster, nothing contends.
 TEST(LoweredPlan, IsTheSameWithContentionOnWideLinks) {
-  const Cluster cluster = testing_models::cluster_of(2, 4);
+  const Cluster cluster = cluster_of(2, 4);
   Cluster wide = cluster;
   for (auto& [name, node] : wide.nodes) {
     node.local.bandwidth = node.local.bandwidth * 1000.0;
@@ -139,7 +141,7 @@ TEST(LoweredPlan, IsTheSameWithContentionOnWideLinks) {
 // never decides whether a plan fits.
 TEST(AllocatorSlack, IsReservedWhereTheDeviceHasRoom) {
   const Case& c = cases()[0];
-  const Cluster cluster = testing_models::cluster_of(1, 4);
+  const Cluster cluster = cluster_of(1, 4);
   const TaskGraph graph =
       lower(plan_of(c), model_of_cases(), cluster, {.memory = {.allocator_slack = 0.125}});
   const auto prices = price_works(graph.parts, graph.works, *make_device_cost_model(cluster));

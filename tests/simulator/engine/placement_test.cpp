@@ -11,6 +11,7 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -85,7 +86,7 @@ std::int64_t step_of(const Plan& plan, const ModelGraph& model, const Cluster& c
 // (m + p - 1) (F + B) = 5 * 6 = 30 ms, of which each is idle for 6.
 TEST(TwoDevicesByHand, TakeTheTimesOfTheTextbook) {
   const ModelGraph model = linears(4);
-  const Cluster cluster = testing_models::cluster_of(1, 2);
+  const Cluster cluster = cluster_of(1, 2);
   EXPECT_EQ(step_of(plan_by_hand("naive", 4, {4}, {0}), model, cluster), 48);
   EXPECT_EQ(step_of(plan_by_hand("naive", 4, {2, 2}, {0, 1}), model, cluster), 48);
   EXPECT_EQ(step_of(plan_by_hand("gpipe", 4, {2, 2}, {0, 1}), model, cluster), 30);
@@ -94,16 +95,14 @@ TEST(TwoDevicesByHand, TakeTheTimesOfTheTextbook) {
 // Three layers and one: F 3 and 1, B 6 and 2. The first GPU is done with its forwards at 12, the
 // second at 13; it ends its first backward at 15, and then the first GPU needs 4 * 6: 39 ms.
 TEST(TwoDevicesByHand, WaitForTheFullerOne) {
-  EXPECT_EQ(step_of(plan_by_hand("gpipe", 4, {3, 1}, {0, 1}), linears(4),
-                    testing_models::cluster_of(1, 2)),
-            39);
+  EXPECT_EQ(step_of(plan_by_hand("gpipe", 4, {3, 1}, {0, 1}), linears(4), cluster_of(1, 2)), 39);
 }
 
 // Layers 0 and 2 on GPU 0, 1 and 3 on GPU 1, two micro-batches. Forwards of GPU 0 end at 1, 2, 3, 4
 // and of GPU 1 at 2, 3, 4, 5; backwards of GPU 1 at 7, 9, 11, 13 and of GPU 0 at 9, 11, 13, 15.
 TEST(TwoDevicesByHand, MayHoldLayersThatAreNotNeighbours) {
   const ModelGraph model = linears(4);
-  const Cluster cluster = testing_models::cluster_of(1, 2);
+  const Cluster cluster = cluster_of(1, 2);
   EXPECT_EQ(step_of(plan_by_hand("gpipe", 2, {1, 1, 1, 1}, {0, 1, 0, 1}), model, cluster), 15);
   EXPECT_EQ(step_of(plan_by_hand("naive", 2, {1, 1, 1, 1}, {0, 1, 0, 1}), model, cluster), 24);
   EXPECT_EQ(step_of(plan_by_hand("naive", 1, {1, 1, 2}, {1, 0, 1}), model, cluster), 12);
@@ -111,16 +110,14 @@ TEST(TwoDevicesByHand, MayHoldLayersThatAreNotNeighbours) {
 
 // Seven layers on two nodes of one GPU: 4 + 1 + 3 forward, 6 + 1 + 8 backward.
 TEST(TwoDevicesByHand, MayStandInTwoNodes) {
-  EXPECT_EQ(step_of(plan_by_hand("naive", 1, {4, 3}, {0, 1}), linears(7),
-                    testing_models::cluster_of(2, 1)),
-            23);
+  EXPECT_EQ(step_of(plan_by_hand("naive", 1, {4, 3}, {0, 1}), linears(7), cluster_of(2, 1)), 23);
 }
 
 // ---- heterogeneous nodes ----------------------------------------------------------------------
 
 /// `fast` and then `slow` nodes; slow ones have other devices, of half the peak.
 Cluster mixed_cluster(int fast, int slow, int devices_of_slow = 2) {
-  Cluster cluster = testing_models::cluster_of(fast, 2);
+  Cluster cluster = cluster_of(fast, 2);
   DeviceModel device = cluster.devices.at("test-device");
   device.name = "slow-device";
   auto& peak = device.peak[static_cast<std::size_t>(Dtype::kBf16)];
@@ -146,7 +143,7 @@ TEST(MixedNodes, GiveStagesTheTimesOfTheirDevices) {
   const ModelGraph model = linears(6);
   const Cluster cluster = mixed_cluster(1, 1);
   Plan plan;
-  plan.strategy = testing_models::strategy_of({.data = 2, .pipeline = 2}, 3);
+  plan.strategy = strategy_of({.data = 2, .pipeline = 2}, 3);
   plan.strategy.sequence_length = 4;
   plan.blocks_per_stage = {4, 2};
   EXPECT_EQ(step_of(plan, model, cluster), 52);
@@ -157,11 +154,11 @@ TEST(MixedNodes, GiveStagesTheTimesOfTheirDevices) {
 // Replicas on both kinds: every step waits for the slow ones. Six layers: 6 * 2 + 12 * 2 = 36 ms.
 TEST(MixedNodes, MakeReplicasWaitForTheSlowOnes) {
   Plan plan;
-  plan.strategy = testing_models::strategy_of({.data = 4}, 1);
+  plan.strategy = strategy_of({.data = 4}, 1);
   plan.strategy.sequence_length = 4;
   plan.blocks_per_stage = {6};
   EXPECT_EQ(step_of(plan, linears(6), mixed_cluster(1, 1)), 36);
-  plan.strategy = testing_models::strategy_of({.data = 2}, 1);
+  plan.strategy = strategy_of({.data = 2}, 1);
   EXPECT_EQ(step_of(plan, linears(6), mixed_cluster(1, 1)), 18);
 }
 
@@ -169,7 +166,7 @@ TEST(MixedNodes, MakeReplicasWaitForTheSlowOnes) {
 TEST(MixedNodes, MayHaveUnequalNumbersOfDevices) {
   const Cluster cluster = mixed_cluster(1, 2, 1);
   Plan plan;
-  plan.strategy = testing_models::strategy_of({.data = 4}, 1);
+  plan.strategy = strategy_of({.data = 4}, 1);
   plan.blocks_per_stage = {2};
   const TaskGraph graph = lower(plan, linears(2), cluster);
   for (const Work& work : graph.works)
@@ -185,14 +182,14 @@ TEST(MixedNodes, MayHaveUnequalNumbersOfDevices) {
 
 TEST(RankOrder, CostsMoreIfTensorRanksLieInDifferentNodes) {
   const Cluster cluster = testing::cluster_of(testing::dgx_a100(), 2);
-  const ModelGraph model = testing_models::gpt(
-      {.blocks = 4, .hidden = 4096, .heads = 32, .vocabulary = 2048, .positions = 2048});
+  const ModelGraph model =
+      gpt({.blocks = 4, .hidden = 4096, .heads = 32, .vocabulary = 2048, .positions = 2048});
   const auto costs = make_device_cost_model(cluster);
   const auto step = [&](const char* order, RankSet ranks) {
-    Strategy s = testing_models::strategy_of({.data = 2, .tensor = 8}, 16);
+    Strategy s = strategy_of({.data = 2, .tensor = 8}, 16);
     s.sequence_length = 2048;
     s.model_parallelism.order = *rank_order_from_text(order);
-    const TaskGraph graph = lower(testing_models::plan_of(s, 4), model, cluster, {.ranks = ranks});
+    const TaskGraph graph = lower(plan_of(s, 4), model, cluster, {.ranks = ranks});
     EXPECT_THAT(check_task_graph(graph), IsEmpty()) << order;
     return makespan(simulate(graph, price_works(graph.parts, graph.works, *costs)));
   };

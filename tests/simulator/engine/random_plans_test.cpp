@@ -11,6 +11,8 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
+
 constexpr int kBlocks = 8;
 
 class PlanSource {
@@ -34,7 +36,7 @@ class PlanSource {
       d.expert = one_of({1, 2, 4});
       d.expert_tensor = one_of({1, 2});
     }
-    Strategy s = testing_models::strategy_of(d, d.pipeline * one_of({1, 2}));
+    Strategy s = strategy_of(d, d.pipeline * one_of({1, 2}));
     s.sequence_parallel = d.tensor > 1 && coin();
     s.zero = one_of({0, 1});
     s.recompute.kind = one_of({RecomputeKind::kNone, RecomputeKind::kFull});
@@ -67,17 +69,16 @@ std::string describe(const Strategy& s) {
 }
 
 TEST(RandomPlans, TakeAsLongFoldedAsWithAllRanks) {
-  const Cluster cluster = testing_models::cluster_of(16, 4);
+  const Cluster cluster = cluster_of(16, 4);
   const auto costs = make_device_cost_model(cluster);
   int lowered = 0, refused = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     PlanSource source(seed);
     const bool experts = source.coin();
-    const ModelGraph model = experts ? testing_models::mixture(kBlocks)
-                                     : testing_models::gpt({.blocks = kBlocks, .heads = 16});
+    const ModelGraph model = experts ? mixture(kBlocks) : gpt({.blocks = kBlocks, .heads = 16});
     const Strategy s = source.strategy(experts);
     SCOPED_TRACE(::testing::Message() << "seed " << seed << ": " << describe(s));
-    const Plan plan = testing_models::plan_of(s, kBlocks);
+    const Plan plan = plan_of(s, kBlocks);
     if (!check_plan(plan, model, cluster).empty()) {
       ++refused;
       continue;
@@ -115,11 +116,11 @@ std::int64_t bytes_of(const TaskGraph& graph, Axis axis) {
 //             6 c S / t. Ring: (c - 1) + 2 (c - 1) + 1 times: (3 c - 2) 2 S / t. All-to-all: twice
 //             Q + KV + O: 8 S / t.
 TEST(RandomPlans, SendTheBytesOfTheClosedForms) {
-  const ModelGraph model = testing_models::gpt({.blocks = kBlocks, .heads = 16});
-  const Cluster cluster = testing_models::cluster_of(16, 4);
+  const ModelGraph model = gpt({.blocks = kBlocks, .heads = 16});
+  const Cluster cluster = cluster_of(16, 4);
   for (unsigned seed = 0; seed < 200; ++seed) {
     const Strategy s = PlanSource(seed).strategy(false);
-    const Plan plan = testing_models::plan_of(s, kBlocks);
+    const Plan plan = plan_of(s, kBlocks);
     if (!check_plan(plan, model, cluster).empty()) continue;
     SCOPED_TRACE(::testing::Message() << "seed " << seed << ": " << describe(s));
     const TaskGraph graph = lower(plan, model, cluster, {.check_each_pass = true});

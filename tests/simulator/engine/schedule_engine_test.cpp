@@ -17,6 +17,8 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
+
 /// Kernels and collectives as on the device; every message costs the same.
 class EqualMessages : public CostModel {
  public:
@@ -53,7 +55,7 @@ Plan plan_of(const ScheduleRule& rule, const PipelineSize& size) {
   s.sequence_length = 128;
   s.schedule = rule.name;
   const std::vector<int> parts = rule.placement(request_of(size)).part_of_stage;
-  return testing_models::even_plan(s, kBlocks, 1 + *std::max_element(parts.begin(), parts.end()));
+  return even_plan(s, kBlocks, 1 + *std::max_element(parts.begin(), parts.end()));
 }
 
 struct EngineRun {
@@ -127,8 +129,8 @@ void expect_same_times(const EngineRun& run, const Schedule& schedule) {
 /// (tests/simulator/evaluate/without_flush_test.cpp).
 bool compare(const ScheduleRule& rule, const PipelineSize& size, const TransferCost& message) {
   if (rule.updates != UpdateTime::kAfterFlush || rule.output_barriers > 0) return false;
-  static const ModelGraph model = testing_models::gpt({.blocks = kBlocks});
-  static const Cluster cluster = testing_models::cluster_of(1, 8);
+  static const ModelGraph model = gpt({.blocks = kBlocks});
+  static const Cluster cluster = cluster_of(1, 8);
   const Plan plan = plan_of(rule, size);
   EngineRun run;
   try {
@@ -217,8 +219,8 @@ KeptBytes kept_bytes_of(const EngineRun& run, std::int32_t device) {
 // backwards are not split. An input gradient holds what it saves for W in addition to what it frees
 // at its end, so the graph's peak may be higher by that.
 TEST(DirectTiming, PeakActivationsAreThoseOfTheGraphInBytes) {
-  const ModelGraph model = testing_models::gpt({.blocks = kBlocks});
-  const Cluster cluster = testing_models::cluster_of(1, 8);
+  const ModelGraph model = gpt({.blocks = kBlocks});
+  const Cluster cluster = cluster_of(1, 8);
   for (const char* name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"})
     for (const int p : {1, 2, 4, 8}) {
       SCOPED_TRACE(testing::Message() << name << " p=" << p);

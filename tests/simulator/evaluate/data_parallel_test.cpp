@@ -18,10 +18,7 @@ namespace meshwright {
 namespace {
 
 using testing::IsEmpty;
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr std::int64_t kBlock = 49'984, kTables = 40'960, kHead = 32'896;
 

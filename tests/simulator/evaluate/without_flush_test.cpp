@@ -13,6 +13,7 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
 using testing::IsEmpty;
 
 Strategy strategy_of(std::string_view schedule, int stages, int microbatches) {
@@ -41,10 +42,10 @@ struct Simulated {
 
 /// Gives every stage its own works, which inner stages with one block each otherwise share.
 Simulated simulated(const Strategy& s, const HandPrices& by_hand) {
-  const ModelGraph model = testing_models::gpt({.blocks = s.degrees.pipeline});
-  const Plan plan = testing_models::even_plan(s, s.degrees.pipeline, s.degrees.pipeline);
+  const ModelGraph model = gpt({.blocks = s.degrees.pipeline});
+  const Plan plan = even_plan(s, s.degrees.pipeline, s.degrees.pipeline);
   Simulated made;
-  made.graph = lower(plan, model, testing_models::cluster_of(1, 8));
+  made.graph = lower(plan, model, cluster_of(1, 8));
   EXPECT_THAT(check_task_graph(made.graph), IsEmpty());
   made.prices.resize(made.graph.works.size());
   for (const Task& task : made.graph.tasks) {
@@ -125,10 +126,10 @@ TEST(WithoutFlush, IsWhatOneMoreStepTakes) {
   for (const char* schedule : {"pipedream", "pipedream-2bw"})
     for (const int m : {4, 9}) {
       const Strategy s = strategy_of(schedule, 4, m);
-      const ModelGraph model = testing_models::gpt({.blocks = 9});
-      Plan plan = testing_models::even_plan(s, 9, 4);
+      const ModelGraph model = gpt({.blocks = 9});
+      Plan plan = even_plan(s, 9, 4);
       plan.blocks_per_stage = {2, 2, 3, 2};
-      const Cluster cluster = testing_models::cluster_of(2, 4);
+      const Cluster cluster = cluster_of(2, 4);
       const auto window = [&](int steps) {
         const TaskGraph graph = lower(plan, model, cluster, {.steps = steps});
         return makespan(simulate(
@@ -153,9 +154,8 @@ TEST(WithoutFlush, HoldsTheVersionsOfItsWeights) {
     return peak_memory_by_rank(s.graph);
   };
   const Strategy flushing = strategy_of("1f1b", 4, 8);
-  const auto flushed = peak_memory_by_rank(lower(testing_models::even_plan(flushing, 4, 4),
-                                                 testing_models::gpt({.blocks = 4}),
-                                                 testing_models::cluster_of(2, 4)));
+  const auto flushed =
+      peak_memory_by_rank(lower(even_plan(flushing, 4, 4), gpt({.blocks = 4}), cluster_of(2, 4)));
   const auto stashed = peaks("pipedream"), two = peaks("pipedream-2bw");
   for (std::size_t r = 0; r < 4; ++r) {
     SCOPED_TRACE(r);

@@ -12,10 +12,7 @@
 namespace meshwright {
 namespace {
 
-using testing_models::cluster_of;
-using testing_models::gpt;
-using testing_models::plan_of;
-using testing_models::strategy_of;
+using namespace testing_models;
 
 constexpr Ticks ms(std::int64_t n) { return Ticks(n * kTicksPerSecond / 1000); }
 

@@ -11,6 +11,8 @@
 namespace meshwright {
 namespace {
 
+using namespace testing_models;
+
 constexpr Ticks ms(std::int64_t n) { return Ticks(n * kTicksPerSecond / 1000); }
 
 /// One pipeline of four devices, eight micro-batches, 1f1b, as the cost model prices it.
@@ -24,9 +26,9 @@ struct Pipeline {
     s.degrees.pipeline = 4;
     s.global_batch = 8;
     s.sequence_length = 128;
-    plan = testing_models::even_plan(s, 8, 4);
-    const Cluster cluster = testing_models::cluster_of(1, 4);
-    graph = lower(plan, testing_models::gpt({.blocks = 8, .tied = false}), cluster);
+    plan = even_plan(s, 8, 4);
+    const Cluster cluster = cluster_of(1, 4);
+    graph = lower(plan, gpt({.blocks = 8, .tied = false}), cluster);
     prices = price_works(graph.parts, graph.works, *make_device_cost_model(cluster));
   }
   Evaluation evaluated() const {
