@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -64,13 +65,9 @@ TEST(JsonScanner, SkipsWhatNobodyWants) {
 TEST(JsonScanner, SaysAtWhichByteTheInputIsUnsound) {
   const std::string text = R"({"a":[1,2)";
   JsonScanner scanner(text, "t.json");
-  try {
-    walked(scanner);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.diagnostics()[0].where, "t.json: byte 9");
-    EXPECT_THAT(error.diagnostics()[0].what, HasSubstr("invalid JSON: unexpected end"));
-  }
+  const Diagnostic problem = diagnostics_of([&] { walked(scanner); }).at(0);
+  EXPECT_EQ(problem.where, "t.json: byte 9");
+  EXPECT_THAT(problem.what, HasSubstr("invalid JSON: unexpected end"));
 }
 
 // Every proper prefix of a valid text is rejected, without reading beyond its end.

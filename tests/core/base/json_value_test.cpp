@@ -3,17 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/complaints.hpp"
+
 namespace meshwright {
 namespace {
 using testing::HasSubstr;
 
 std::string refusal_of(std::string_view text) {
-  try {
-    parse_json(text, "x.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of([&] { parse_json(text, "x.json"); });
 }
 
 TEST(ParseJson, KeepsTypesAndOrder) {

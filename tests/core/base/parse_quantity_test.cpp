@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -11,12 +11,7 @@ using namespace literals;
 
 template <class Parse>
 std::string message_of(Parse parse, std::string_view text) {
-  try {
-    parse(text, "x.toml:3:10");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of([&] { parse(text, "x.toml:3:10"); });
 }
 
 TEST(ParseQuantity, KeepsBinaryAndDecimalSizesApart) {

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -33,16 +33,6 @@ class IoFile : public testing::Test {
   fs::path folder_;
 };
 
-template <class Action>
-std::string input_error_of(Action action) {
-  try {
-    action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST_F(IoFile, ReadsBackWhatItWrote) {
   const std::string content("a\0b\r\n\xff", 6);
   write_file(path("x"), content);
@@ -60,18 +50,18 @@ TEST_F(IoFile, ReadsFilesLargerThanItsFirstChunk) {
 }
 
 TEST_F(IoFile, SaysWhatIsWrongWithAnInput) {
-  EXPECT_EQ(input_error_of([&] { read_file(path("missing")); }),
+  EXPECT_EQ(complaints_of([&] { read_file(path("missing")); }),
             "error: " + path("missing") + ": cannot open file: No such file or directory\n");
-  EXPECT_THAT(input_error_of([&] { read_file(folder_); }), testing::HasSubstr("is a directory"));
+  EXPECT_THAT(complaints_of([&] { read_file(folder_); }), testing::HasSubstr("is a directory"));
 }
 
 TEST_F(IoFile, CapsInputs) {
   write_file(path("x"), "12345");
   EXPECT_EQ(read_file(path("x"), 5), "12345");
-  EXPECT_THAT(input_error_of([&] { read_file(path("x"), 4); }),
+  EXPECT_THAT(complaints_of([&] { read_file(path("x"), 4); }),
               testing::HasSubstr("exceeds the size limit of 4 bytes"));
   // A character device reports no size and never ends.
-  EXPECT_THAT(input_error_of([&] { read_file("/dev/zero", 1000); }),
+  EXPECT_THAT(complaints_of([&] { read_file("/dev/zero", 1000); }),
               testing::HasSubstr("exceeds the size limit of 1000 bytes"));
 }
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/base/error.hpp"
 #include "core/formats/file.hpp"
+#include "tests/complaints.hpp"
 #include "tests/core/timeline/random_timeline.hpp"
 
 namespace meshwright {
@@ -18,12 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string refusal_of(std::string_view bytes) {
-  try {
-    timeline_from_pftrace(bytes, "x.pftrace");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of([&] { timeline_from_pftrace(bytes, "x.pftrace"); });
 }
 
 TEST(Pftrace, ReadsBackEqual) {

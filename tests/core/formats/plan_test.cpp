@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "tests/complaints.hpp"
 #include "tests/golden.hpp"
 
 namespace meshwright {
@@ -52,12 +53,7 @@ PlanFile small_file() {
 }
 
 std::string refusal_of(const std::string& text) {
-  try {
-    plan_file_from_json(text, "x.plan.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of([&] { plan_file_from_json(text, "x.plan.json"); });
 }
 
 /// The small file with one substring replaced.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -17,12 +17,7 @@ std::string with_header(const std::string& header, const std::string& data = "")
 }
 
 std::string refusal_of(const std::string& content) {
-  try {
-    tensors_from_safetensors(content, "x");
-  } catch (const InputError& error) {
-    return error.diagnostics().front().what;
-  }
-  return "accepted";
+  return diagnostics_of([&] { tensors_from_safetensors(content, "x"); }).at(0).what;
 }
 
 TEST(Safetensors, GiveBackWhatWasWritten) {

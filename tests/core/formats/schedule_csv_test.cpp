@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/schedule/timing.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -23,12 +24,7 @@ std::string artifact(const std::string& file) {
 }
 
 std::string message_of(std::string_view text) {
-  try {
-    read_schedule_csv(text, "s", "s.csv");
-  } catch (const InputError& error) {
-    return format(error.diagnostics().at(0));
-  }
-  return "";
+  return format(diagnostics_of([&] { read_schedule_csv(text, "s", "s.csv"); }).at(0));
 }
 
 ScheduleRequest request_of(int p, int v, int m) {

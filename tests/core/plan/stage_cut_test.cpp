@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -48,12 +48,7 @@ TEST(StageCut, DividesTheBlocksOfARankByChunk) {
 
 TEST(StageCut, RefusesBlocksThatCannotBeDivided) {
   const auto complaint = [](std::string_view rule, int blocks, const Placement& placement) {
-    try {
-      cut(rule, blocks, placement);
-      return std::string("no complaint");
-    } catch (const InputError& error) {
-      return error.diagnostics().front().what;
-    }
+    return diagnostics_of([&] { cut(rule, blocks, placement); }).at(0).what;
   };
   EXPECT_EQ(complaint("uniform", 13, looped_placement(4, 1)),
             "'uniform' cannot divide 13 blocks evenly over 4 pipeline ranks");

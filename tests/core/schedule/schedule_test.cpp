@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -11,13 +11,8 @@ namespace {
 using testing::ElementsAre;
 
 std::string message_of(std::string_view text) {
-  try {
-    order_from_text(text);
-  } catch (const InputError& error) {
-    const Diagnostic& d = error.diagnostics().at(0);
-    return d.where + ": " + d.what;
-  }
-  return "";
+  const Diagnostic problem = diagnostics_of([&] { order_from_text(text); }).at(0);
+  return problem.where + ": " + problem.what;
 }
 
 TEST(OrderText, ReadsBackWhatItWrites) {

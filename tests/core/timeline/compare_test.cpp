@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
 #include "core/timeline/timeline_steps.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -129,13 +129,8 @@ TEST(Compare, LeavesOutRanksThatThePredictionFoldedAway) {
 }
 
 std::string complaint(const Timeline& prediction, const Timeline& measurement) {
-  try {
-    report_of(prediction, measurement);
-  } catch (const InputError& error) {
-    const Diagnostic& d = error.diagnostics().front();
-    return d.where + ": " + d.what;
-  }
-  return "none";
+  const Diagnostic d = diagnostics_of([&] { report_of(prediction, measurement); }).at(0);
+  return d.where + ": " + d.what;
 }
 
 TEST(Compare, RefusesTimelinesOfDifferentPlans) {

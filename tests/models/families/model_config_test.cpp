@@ -4,7 +4,7 @@
 #include <string>
 
 #include "models/load/load.hpp"
-#include "tests/models/complaints.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/formats/file.hpp"
 #include "models/load/load.hpp"
-#include "tests/models/complaints.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {

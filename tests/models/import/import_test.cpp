@@ -6,7 +6,7 @@
 
 #include "models/import/import_lines.hpp"
 #include "models/load/load.hpp"
-#include "tests/models/complaints.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {

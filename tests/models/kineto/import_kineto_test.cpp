@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "models/import/import.hpp"
 #include "models/kineto/kineto_operators.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -173,12 +174,7 @@ TEST(KinetoImport, IsRecognizedByContent) {
 }
 
 std::string complaint(std::string_view text) {
-  try {
-    imported(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of([&] { imported(text); });
 }
 
 TEST(KinetoImport, RejectsWhatItCannotLearnFrom) {

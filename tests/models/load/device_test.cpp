@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
 #include "core/cluster/device_parameters.hpp"
 #include "models/load/load.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -27,12 +27,7 @@ LoadedDevice device_in(const std::string& text) {
 }
 
 std::string complaint_of(const std::string& text) {
-  try {
-    device_in(text);
-  } catch (const InputError& error) {
-    return format(error.diagnostics().front());
-  }
-  return "no error";
+  return format(diagnostics_of([&] { device_in(text); }).at(0));
 }
 
 TEST(DeviceFile, NeedsNoMoreThanTheDatasheet) {

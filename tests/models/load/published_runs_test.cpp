@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/models/complaints.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {

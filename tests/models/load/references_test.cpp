@@ -11,7 +11,7 @@
 #include "core/cluster/cluster.hpp"
 #include "models/import/import.hpp"
 #include "models/load/load.hpp"
-#include "tests/models/complaints.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "core/plan/plan.hpp"
 #include "core/trainer/launch_text.hpp"
 #include "models/load/load.hpp"
 #include "models/load/published_runs.hpp"
 #include "models/load/trainer_toml.hpp"
+#include "tests/complaints.hpp"
 
 namespace meshwright {
 namespace {
@@ -25,12 +25,7 @@ Trainer read(const std::string& text) {
 Trainer preset(const std::string& name) { return trainer_from_toml(find_trainer(name)); }
 
 std::string complaint_about(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return complaints_of([&] { read(text); });
 }
 
 std::vector<std::string> problems_of(const std::string& trainer, const Plan& plan) {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {
@@ -14,12 +14,8 @@ using ::testing::HasSubstr;
 using namespace meshwright::testing;
 
 std::string message_of(const std::string& csv, const std::string& device = "") {
-  try {
-    read_measured_kernels(csv, "k.csv", device);
-  } catch (const InputError& error) {
-    return format(error.diagnostics().front());
-  }
-  return "no error";
+  return meshwright::format(
+      diagnostics_of([&] { read_measured_kernels(csv, "k.csv", device); }).at(0));
 }
 
 TEST(MeasuredKernels, ReadsSizesAndTraffic) {

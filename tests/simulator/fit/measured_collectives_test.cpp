@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "tests/complaints.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {
@@ -14,12 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string complaint_about(const std::string& row) {
-  try {
-    read_measured_collectives("op,ranks,bytes,time_us\n" + row + "\n", "x.csv", "");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return complaints_of(
+      [&] { read_measured_collectives("op,ranks,bytes,time_us\n" + row + "\n", "x.csv", ""); });
 }
 
 TEST(MeasuredCollectivesFile, SkipsWhatItDoesNotPriceAndSaysSo) {
