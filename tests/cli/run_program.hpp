@@ -18,7 +18,7 @@ struct ProgramCall {
   std::string program;
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  ///< where it runs
-  std::string standard_input;
+  std::string standard_input = {};
   /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads any),
   /// and writes the input afterwards. The input must fit in a pipe (64 KiB).
   bool interrupt = false;
@@ -27,6 +27,9 @@ struct ProgramCall {
   int signal = SIGINT;
 };
 ProgramRun run_program(const ProgramCall& call);
+
+/// Splits at spaces: no argument may contain one.
+std::vector<std::string> words_of(const std::string& line);
 
 /// An empty folder that is removed with everything in it.
 class TemporaryFolder {

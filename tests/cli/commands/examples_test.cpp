@@ -45,10 +45,8 @@ TEST(Examples, PrintTheStepTimesThatTheTextNames) {
     for (const std::vector<std::string>& command : simulations_in(text)) {
       SCOPED_TRACE(testing::Message()
                    << path.filename() << ": " << testing::PrintToString(command));
-      const ProgramRun run = run_program({.program = MESHWRIGHT_PROGRAM,
-                                          .arguments = command,
-                                          .folder = kRoot,
-                                          .standard_input = ""});
+      const ProgramRun run =
+          run_program({.program = MESHWRIGHT_PROGRAM, .arguments = command, .folder = kRoot});
       ASSERT_EQ(run.exit_code, 0) << run.standard_error;
       std::smatch step;
       ASSERT_TRUE(std::regex_search(run.standard_output, step,

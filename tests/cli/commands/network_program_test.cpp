@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/formats/file.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/program_fixture.hpp"
 
 namespace meshwright {
 namespace {
@@ -13,15 +13,8 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-class NetworkProgram : public testing::Test {
+class NetworkProgram : public ProgramTest {
  protected:
-  ProgramRun run(std::vector<std::string> arguments) const {
-    return run_program({.program = MESHWRIGHT_PROGRAM,
-                        .arguments = std::move(arguments),
-                        .folder = folder_.path(),
-                        .standard_input = "",
-                        .interrupt = false});
-  }
   ProgramRun simulate(const std::vector<std::string>& more, const std::string& cluster) const {
     std::vector<std::string> arguments{"simulate", "--model", "gpt2", "--cluster",
                                        cluster,    "--gpus",  "8",    "--global-batch",
@@ -30,9 +23,8 @@ class NetworkProgram : public testing::Test {
     return run(arguments);
   }
   void write(const std::string& name, const std::string& text) const {
-    write_file((folder_.path() / name).string(), text);
+    write_file(path(name), text);
   }
-  const TemporaryFolder folder_;
 };
 
 // Eight devices that all see each other by 12 links: the node of a DGX A100, and the same step.

@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/formats/plan.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/program_fixture.hpp"
 #include "tests/golden.hpp"
 
 namespace meshwright {
@@ -20,20 +18,14 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-/// Splits at spaces: no argument here contains one.
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-class Program : public testing::Test {
+class Program : public ProgramTest {
  protected:
-  ProgramRun run(const std::string& arguments, const std::string& standard_input = "") const {
-    return run_program({.program = MESHWRIGHT_PROGRAM,
-                        .arguments = words(arguments),
-                        .folder = folder_.path(),
-                        .standard_input = standard_input,
-                        .interrupt = false});
+  ProgramRun run(const std::string& arguments, const std::string& standard_input = "",
+                 bool interrupt = false) const {
+    ProgramCall call = call_of(words_of(arguments));
+    call.standard_input = standard_input;
+    call.interrupt = interrupt;
+    return run_program(call);
   }
   /// The exit code of the program with the redirections of a shell.
   int shell(const std::string& arguments, const std::string& redirections) const {
@@ -42,9 +34,6 @@ class Program : public testing::Test {
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  const TemporaryFolder folder_;
   const std::string job_ =
       " --model gpt2 --cluster dgx-a100 --gpus 16 --global-batch 64 --seq 1024 ";
 };
@@ -237,11 +226,8 @@ TEST_F(Program, ReadsAPlanFromStandardInputAndWritesOneToStandardOutput) {
 TEST_F(Program, LeavesNoFileBehindWhenInterrupted) {
   const ProgramRun planned = run("plan" + job_ + "-o -");
   ASSERT_EQ(planned.exit_code, 0);
-  const ProgramRun interrupted = run_program({.program = MESHWRIGHT_PROGRAM,
-                                              .arguments = {"simulate", "-", "-o", "step.pftrace"},
-                                              .folder = folder_.path(),
-                                              .standard_input = planned.standard_output,
-                                              .interrupt = true});
+  const ProgramRun interrupted =
+      run("simulate - -o step.pftrace", planned.standard_output, /*interrupt=*/true);
   EXPECT_EQ(interrupted.exit_code, 130);
   EXPECT_EQ(interrupted.standard_output, "");
   EXPECT_TRUE(folder_.file_names().empty());

@@ -16,8 +16,7 @@ ProgramRun run_sweep_of_gpt2(std::vector<std::string> more) {
   std::vector<std::string> arguments{"sweep",  "--model", "gpt2",  "--cluster", "dgx-a100",
                                      "--gpus", "8",       "--seq", "1024"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_program(
-      {.program = MESHWRIGHT_PROGRAM, .arguments = std::move(arguments), .standard_input = {}});
+  return run_program({.program = MESHWRIGHT_PROGRAM, .arguments = std::move(arguments)});
 }
 
 TEST(SweptFlag, IsWrittenWithAndWithoutDashes) {

@@ -91,8 +91,7 @@ TEST(ManPages, AreWrittenForEveryCommandOfTheProgram) {
   const auto run = [&](std::vector<std::string> arguments) {
     return run_program({.program = MESHWRIGHT_PROGRAM,
                         .arguments = std::move(arguments),
-                        .folder = folder.path(),
-                        .standard_input = ""});
+                        .folder = folder.path()});
   };
   const ProgramRun written = run({"man-pages", ".", "--date", kDate});
   ASSERT_EQ(written.exit_code, 0) << written.standard_error;

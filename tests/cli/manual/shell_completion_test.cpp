@@ -27,8 +27,7 @@ constexpr const char* kBash = "/bin/bash";
 constexpr const char* kZsh = "/usr/bin/zsh";
 
 ProgramRun completion(const std::string& shell) {
-  return run_program(
-      {.program = MESHWRIGHT_PROGRAM, .arguments = {"completion", shell}, .standard_input = ""});
+  return run_program({.program = MESHWRIGHT_PROGRAM, .arguments = {"completion", shell}});
 }
 
 class BashCompletion : public testing::Test {
@@ -48,8 +47,7 @@ class BashCompletion : public testing::Test {
                                    "source ./script\nCOMP_WORDS=(meshwright" + line +
                                        ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_meshwright\n"
                                        "printf '%s\\n' \"${COMPREPLY[@]}\""},
-                     .folder = folder_.path(),
-                     .standard_input = ""});
+                     .folder = folder_.path()});
     EXPECT_EQ(run.standard_error, "");
     std::vector<std::string> all;
     std::istringstream lines(run.standard_output);
@@ -100,8 +98,7 @@ TEST(ZshCompletion, IsAValidScript) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "_meshwright").string();
   write_file(file, script.standard_output);
-  const ProgramRun check =
-      run_program({.program = kZsh, .arguments = {"-n", file}, .standard_input = ""});
+  const ProgramRun check = run_program({.program = kZsh, .arguments = {"-n", file}});
   EXPECT_EQ(check.exit_code, 0) << check.standard_error;
 }
 

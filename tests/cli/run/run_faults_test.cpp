@@ -6,12 +6,8 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "core/formats/file.hpp"
-#include "core/formats/pftrace.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/run/tiny_run.hpp"
 
 namespace meshwright {
 namespace {
@@ -21,15 +17,10 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kTinyGpt =
-    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64,
-        "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
-
 /// Two stages of a tiny model, with ranks of one kind. Programs run in a folder of their own.
-class RunFaults : public testing::TestWithParam<std::string> {
+class RunFaults : public TinyRun, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override {
-    write_file(path("tiny.json"), kTinyGpt);
     std::string cluster =
         read_file(std::string(MESHWRIGHT_SOURCE_DIR) + "/models/clusters/cpu-laptop.toml");
     const std::string latency = "latency = \"2 us\"";
@@ -40,26 +31,25 @@ class RunFaults : public testing::TestWithParam<std::string> {
 
   /// --output names a file in the folder, which identifies these processes.
   ProgramCall call(const std::string& more, const std::string& cluster = "cpu-laptop") const {
-    std::istringstream stream("run --model " + path("tiny.json") + " --cluster " + cluster +
-                              " --gpus 2 --pp 2 --dtype fp32 --global-batch 4 --seq 16 --ranks " +
-                              GetParam() + " -o " + path("out.pftrace") + " " + more);
-    return {.program = MESHWRIGHT_PROGRAM,
-            .arguments = {std::istream_iterator<std::string>(stream), {}},
-            .folder = folder_.path(),
-            .standard_input = ""};
+    return call_of(std::string(kTwoStages) + " --ranks " + GetParam() + " -o " +
+                       path("out.pftrace") + " " + more,
+                   cluster);
   }
   ProgramRun run(const std::string& more) const { return run_program(call(more)); }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  /// Runs with one argument replaced.
+  ProgramRun run_with(const std::string& from, const std::string& to,
+                      const std::string& more) const {
+    ProgramCall replaced = call(more);
+    *std::find(replaced.arguments.begin(), replaced.arguments.end(), from) = to;
+    return run_program(replaced);
+  }
   bool has_output() const { return std::filesystem::exists(path("out.pftrace")); }
 
   void expect_failure(const ProgramRun& run, const std::string& message) const {
-    EXPECT_EQ(run.exit_code, 1);
-    EXPECT_THAT(run.standard_error, HasSubstr(message));
+    EXPECT_THAT(run, fails_with(1, message));
     EXPECT_FALSE(has_output());
     EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
   }
-
-  const TemporaryFolder folder_;
 
  private:
   /// Command lines of processes that name the folder.
@@ -121,8 +111,7 @@ TEST_P(RunFaults, NameARankThatHangsAfterSixSecondsOfSilence) {
 TEST_P(RunFaults, NameARankThatDies) {
   const ProgramRun failed = run("--inject-fault rank=1,task=F2,kind=die");
   if (GetParam() == "threads") {
-    EXPECT_EQ(failed.exit_code, 3);
-    EXPECT_THAT(failed.standard_error, HasSubstr("would end all ranks of '--ranks threads'"));
+    EXPECT_THAT(failed, fails_with(3, "would end all ranks of '--ranks threads'"));
     return;
   }
   expect_failure(failed,
@@ -146,20 +135,14 @@ TEST_P(RunFaults, NameStepAndOperatorWhereNumbersEnd) {
 }
 
 TEST_P(RunFaults, OfWritingLeaveNothingBehind) {
-  ProgramCall full = call("--steps 1");
-  *std::find(full.arguments.begin(), full.arguments.end(), path("out.pftrace")) = "/dev/full";
-  const ProgramRun failed = run_program(full);
-  EXPECT_EQ(failed.exit_code, 4);
-  EXPECT_THAT(failed.standard_error,
-              HasSubstr("error: /dev/full: cannot write file: No space left"));
+  EXPECT_THAT(run_with(path("out.pftrace"), "/dev/full", "--steps 1"),
+              fails_with(4, "error: /dev/full: cannot write file: No space left"));
   EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
 }
 
 /// A failed write of --live does not stop the run.
 TEST_P(RunFaults, OfWritingWhileItRunsLetItGoOn) {
-  ProgramCall full = call("--steps 3 --live");
-  *std::find(full.arguments.begin(), full.arguments.end(), path("out.pftrace")) = "/dev/full";
-  const ProgramRun failed = run_program(full);
+  const ProgramRun failed = run_with(path("out.pftrace"), "/dev/full", "--steps 3 --live");
   EXPECT_EQ(failed.exit_code, 4) << failed.standard_error;
   EXPECT_THAT(failed.standard_error, HasSubstr("warning: /dev/full: cannot write file: No space"));
   EXPECT_THAT(failed.standard_error, HasSubstr("step   2"));
@@ -167,9 +150,7 @@ TEST_P(RunFaults, OfWritingWhileItRunsLetItGoOn) {
 }
 
 TEST_P(RunFaults, OfMemoryAreForeseen) {
-  ProgramCall huge = call("--steps 1");
-  *std::find(huge.arguments.begin(), huge.arguments.end(), path("tiny.json")) = "gpt3-175b";
-  const ProgramRun failed = run_program(huge);
+  const ProgramRun failed = run_with(path("tiny.json"), "gpt3-175b", "--steps 1");
   EXPECT_EQ(failed.exit_code, 3);
   EXPECT_THAT(failed.standard_error,
               testing::ContainsRegex("error: memory: peak memory of 2 ranks is [0-9.]+ [GT]iB, but "
@@ -188,8 +169,7 @@ TEST_P(RunFaults, CtrlCWritesTheMedianOfTheStepsThatWereDone) {
     const Json json = Json::parse(stopped.standard_output);
     EXPECT_TRUE(json["interrupted"]);
     EXPECT_GE(json["steps"].size(), 4u);
-    const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
-    EXPECT_THAT(check_timeline(timeline), IsEmpty());
+    const Timeline timeline = written_timeline();
     EXPECT_EQ(to_nanoseconds(makespan(timeline)), json["step_time_ns"]);
     EXPECT_THAT(timeline.provenance.at("steps"), HasSubstr("interrupted after "));
     std::filesystem::remove(path("out.pftrace"));
@@ -204,8 +184,7 @@ TEST_P(RunFaults, CtrlCInTheFirstStepWritesTheTasksThatWereDone) {
   const ProgramRun stopped = run_program(interrupted);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.standard_error;
   EXPECT_THAT(stopped.standard_output, HasSubstr("interrupted after 0 of 5 steps"));
-  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
-  EXPECT_THAT(check_timeline(timeline), IsEmpty());
+  const Timeline timeline = written_timeline();
   for (const TimelineSpan& span : timeline.spans) {
     const TimelineTrack& track = timeline.tracks[static_cast<std::size_t>(span.track)];
     EXPECT_TRUE(track.rank == RankId(0) || track.stream != Stream::kCompute);

@@ -2,46 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
-#include "core/formats/file.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/run/tiny_run.hpp"
 
 namespace meshwright {
 namespace {
 
-using Json = nlohmann::json;
-
-class RunInput : public testing::Test {
+class RunInput : public TinyRun {
  protected:
-  void SetUp() override {
-    write_file(path("tiny.json"),
-               R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4,
-                   "n_positions": 64, "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0,
-                   "embd_pdrop": 0})");
-  }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
+  RunInput() : TinyRun(/*layers=*/2) {}
   std::vector<double> losses(const std::string& more) const {
-    std::istringstream words("run --model " + path("tiny.json") +
-                             " --cluster cpu-laptop --gpus 1 --dtype fp32 --global-batch 4 "
-                             "--seq 32 --json " +
-                             more);
-    const ProgramRun run =
-        run_program({.program = MESHWRIGHT_PROGRAM,
-                     .arguments = {std::istream_iterator<std::string>(words), {}},
-                     .folder = folder_.path(),
-                     .standard_input = ""});
-    EXPECT_EQ(run.exit_code, 0) << run.standard_error;
-    std::vector<double> all;
-    const Json json = Json::parse(run.standard_output);
-    for (const Json& step : json["steps"]) all.push_back(step["loss"]);
-    return all;
+    return losses_of(run_program(call_of("--gpus 1 --global-batch 4 --seq 32 --json " + more)));
   }
-
-  const TemporaryFolder folder_;
 };
 
 /// The initial loss is ln 256 = 5.55, that of 256 equally likely tokens; it falls below the entropy

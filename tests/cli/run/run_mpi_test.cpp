@@ -8,25 +8,16 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
-#include "core/formats/file.hpp"
-#include "core/formats/pftrace.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/run/tiny_run.hpp"
 
 namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
 
 /// In the folders of PATH; empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -37,13 +28,9 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-class RunMpi : public testing::Test {
+class RunMpi : public TinyRun {
  protected:
   void SetUp() override {
-    write_file(path("tiny.json"),
-               R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4,
-                   "n_positions": 64, "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0,
-                   "embd_pdrop": 0})");
     mpirun_ = find_program("mpirun.openmpi");
     if (mpirun_.empty()) GTEST_SKIP() << "there is no mpirun.openmpi";
     if (run_program(alone("mpi")).standard_error.find("without MPI") != std::string::npos)
@@ -53,32 +40,29 @@ class RunMpi : public testing::Test {
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);  // needs rights of ptrace
   }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  ProgramCall alone(const std::string& kind,
-                    const std::string& how = "--pp 2 --global-batch 4 --seq 16") const {
-    return {.program = MESHWRIGHT_PROGRAM,
-            .arguments =
-                words("run --model " + path("tiny.json") +
-                      " --cluster cpu-laptop --gpus 2 --dtype fp32 " + how + " --ranks " + kind),
-            .folder = folder_.path(),
-            .standard_input = ""};
+  ProgramCall alone(const std::string& kind, const std::string& how = kTwoStages) const {
+    return call_of(how + " --ranks " + kind);
   }
   ProgramCall under_mpirun(const std::string& more, int processes = 2) const {
     return under_mpirun(alone("mpi"), more, processes);
   }
   ProgramCall under_mpirun(const ProgramCall& call, const std::string& more, int processes) const {
     std::vector<std::string> arguments =
-        words("--oversubscribe --mca mpi_yield_when_idle 1 -np " + std::to_string(processes));
+        words_of("--oversubscribe --mca mpi_yield_when_idle 1 -np " + std::to_string(processes));
     arguments.push_back(call.program);
     arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
-    const std::vector<std::string> last = words(more);
+    const std::vector<std::string> last = words_of(more);
     arguments.insert(arguments.end(), last.begin(), last.end());
-    return {
-        .program = mpirun_, .arguments = arguments, .folder = folder_.path(), .standard_input = ""};
+    return {.program = mpirun_, .arguments = arguments, .folder = folder_.path()};
+  }
+  /// Losses of the steps, which threads compute to the last bit.
+  std::vector<double> losses_with_mpi(const std::string& how) const {
+    const std::vector<double> losses =
+        losses_of(run_program(under_mpirun(alone("mpi", how), "", 2)));
+    EXPECT_EQ(losses, losses_of(run_program(alone("threads", how))));
+    return losses;
   }
 
-  const TemporaryFolder folder_;
   std::string mpirun_;
 };
 
@@ -88,14 +72,12 @@ TEST_F(RunMpi, ComputesWhatThreadsCompute) {
   const ProgramRun threads = run_program(call);
   const ProgramRun mpi = run_program(under_mpirun("--steps 3 --json -o " + path("out.pftrace")));
   ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
-  const Json expected = Json::parse(threads.standard_output),
-             measured = Json::parse(mpi.standard_output);
-  ASSERT_EQ(measured["steps"].size(), 3u);
-  for (std::size_t i = 0; i < 3; ++i)
-    EXPECT_EQ(measured["steps"][i]["loss"], expected["steps"][i]["loss"]) << "to the last bit";
-  EXPECT_EQ(measured["peak_memory_bytes_per_rank"], expected["peak_memory_bytes_per_rank"]);
-  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
-  EXPECT_THAT(check_timeline(timeline), IsEmpty());
+  const std::vector<double> losses = losses_of(mpi);
+  EXPECT_EQ(losses.size(), 3u);
+  EXPECT_EQ(losses, losses_of(threads)) << "to the last bit";
+  EXPECT_EQ(Json::parse(mpi.standard_output)["peak_memory_bytes_per_rank"],
+            Json::parse(threads.standard_output)["peak_memory_bytes_per_rank"]);
+  written_timeline();
   EXPECT_EQ(mpi.standard_error.find("tasks per step"), mpi.standard_error.rfind("tasks per step"))
       << "only rank 0 prints";
 }
@@ -107,16 +89,10 @@ TEST_F(RunMpi, AllReducesGradientsOfMoreThan64Megabytes) {
              R"({"model_type": "gpt2", "n_embd": 512, "n_layer": 2, "n_head": 4,
                  "n_positions": 64, "vocab_size": 20000, "resid_pdrop": 0, "attn_pdrop": 0,
                  "embd_pdrop": 0})");
-  const std::string how = "--dp 2 --global-batch 2 --seq 8 --steps 2 --json";
-  const ProgramRun threads = run_program(alone("threads", how));
-  const ProgramRun mpi = run_program(under_mpirun(alone("mpi", how), "", 2));
-  ASSERT_EQ(threads.exit_code, 0) << threads.standard_error;
-  ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
-  const Json expected = Json::parse(threads.standard_output),
-             measured = Json::parse(mpi.standard_output);
-  for (std::size_t i = 0; i < 2; ++i)
-    EXPECT_EQ(measured["steps"][i]["loss"], expected["steps"][i]["loss"]) << "to the last bit";
-  EXPECT_NE(measured["steps"][0]["loss"], measured["steps"][1]["loss"]);
+  const std::vector<double> losses =
+      losses_with_mpi("--gpus 2 --dp 2 --global-batch 2 --seq 8 --steps 2 --json");
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_NE(losses[0], losses[1]);
 }
 
 TEST_F(RunMpi, TrainsInEveryWayThatRanksMeet) {
@@ -124,14 +100,9 @@ TEST_F(RunMpi, TrainsInEveryWayThatRanksMeet) {
        {"--tp 2 --sequence-parallel", "--dp 2 --zero 3", "--cp 2 --context-algorithm ring",
         "--cp 2 --context-algorithm all-to-all"}) {
     SCOPED_TRACE(cut);
-    const std::string how = cut + " --global-batch 4 --seq 16 --steps 2 --json";
-    const ProgramRun threads = run_program(alone("threads", how));
-    const ProgramRun mpi = run_program(under_mpirun(alone("mpi", how), "", 2));
-    ASSERT_EQ(threads.exit_code, 0) << threads.standard_error;
-    ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
-    EXPECT_EQ(Json::parse(mpi.standard_output)["steps"][1]["loss"],
-              Json::parse(threads.standard_output)["steps"][1]["loss"])
-        << "to the last bit";
+    EXPECT_EQ(
+        losses_with_mpi("--gpus 2 " + cut + " --global-batch 4 --seq 16 --steps 2 --json").size(),
+        2u);
   }
 }
 
@@ -144,11 +115,11 @@ TEST_F(RunMpi, NeedsMpirun) {
 }
 
 TEST_F(RunMpi, NeedsAsManyProcessesAsThePlanHasRanks) {
-  const ProgramRun run = run_program(under_mpirun("", 3));
-  EXPECT_EQ(run.exit_code, 3);
-  EXPECT_THAT(run.standard_error,
-              HasSubstr("error: --ranks mpi: mpirun started 3 processes, but the plan has 2 ranks\n"
-                        "  hint: use mpirun -np 2\n"));
+  EXPECT_THAT(
+      run_program(under_mpirun("", 3)),
+      fails_with(3,
+                 "error: --ranks mpi: mpirun started 3 processes, but the plan has 2 ranks\n"
+                 "  hint: use mpirun -np 2\n"));
 }
 
 TEST_F(RunMpi, GoesOnWhenALookAtItCannotBeWritten) {
@@ -173,52 +144,37 @@ class RunMpiFault : public RunMpi {
 };
 
 TEST_F(RunMpiFault, OfARankThatThrowsIsNamed) {
-  const ProgramRun run = run_with("throw");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: injected fault"));
+  EXPECT_THAT(run_with("throw"), fails_with(1, "error: rank 1, r1.compute.s1.B1: injected fault"));
 }
 
 TEST_F(RunMpiFault, OfARankThatHangsIsNamed) {
-  const ProgramRun run = run_with("hang");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: hung"));
+  EXPECT_THAT(run_with("hang"), fails_with(1, "error: rank 1, r1.compute.s1.B1: hung"));
 }
 
 TEST_F(RunMpiFault, OfARankThatHangsIsNamedWithinTenSecondsUnlessAskedOtherwise) {
-  const ProgramRun run = run_with("hang", "");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.standard_error, HasSubstr("hung: no rank made progress for 5 s"));
+  EXPECT_THAT(run_with("hang", ""), fails_with(1, "hung: no rank made progress for 5 s"));
 }
 
 TEST_F(RunMpiFault, OfARankThatCrashesIsNamed) {
-  const ProgramRun run = run_with("abort");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.standard_error,
-              HasSubstr("error: rank 1, r1.compute.s1.B1: crashed with signal 6 (Aborted)"));
+  EXPECT_THAT(run_with("abort"),
+              fails_with(1, "error: rank 1, r1.compute.s1.B1: crashed with signal 6 (Aborted)"));
 }
 
 /// mpirun alone would end the job without naming the task.
 TEST_F(RunMpiFault, OfARankThatDiesIsNamed) {
-  const ProgramRun run = run_with("die");
-  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
-  EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: "));
+  EXPECT_THAT(run_with("die"), fails_with(1, "error: rank 1, r1.compute.s1.B1: "));
 }
 
 TEST_F(RunMpiFault, OfARankThatEndsWithoutAWordIsNamed) {
-  const ProgramRun run = run_with("exit");
-  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
   EXPECT_THAT(
-      run.standard_error,
-      HasSubstr("error: rank 1, r1.compute.s1.B1: its process exited early, with status 0"));
+      run_with("exit"),
+      fails_with(1, "error: rank 1, r1.compute.s1.B1: its process exited early, with status 0"));
 }
 
 TEST_F(RunMpiFault, OfTheRankThatWatchesTheOthersIsNamed) {
-  const ProgramRun run =
-      run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
-                               " --inject-fault rank=0,task=B1,step=1,kind=die"));
-  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
-  EXPECT_THAT(run.standard_error,
-              HasSubstr("error: rank 0, r0.compute.s0.B1: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
+                                       " --inject-fault rank=0,task=B1,step=1,kind=die")),
+              fails_with(1, "error: rank 0, r0.compute.s0.B1: was killed by signal 9 (Killed)"));
 }
 
 /// Ranks used to train on for seconds after mpirun was killed.
@@ -246,9 +202,7 @@ TEST_F(RunMpi, CtrlCWritesWhatWasMeasured) {
   call.interrupt_after = "step   3";
   const ProgramRun run = run_program(call);
   EXPECT_NE(run.exit_code, 0);
-  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
-  EXPECT_THAT(check_timeline(timeline), IsEmpty());
-  EXPECT_THAT(timeline.provenance.at("steps"), HasSubstr("interrupted after "));
+  EXPECT_THAT(written_timeline().provenance.at("steps"), HasSubstr("interrupted after "));
 }
 
 }  // namespace

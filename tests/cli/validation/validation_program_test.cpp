@@ -7,7 +7,7 @@
 
 #include "core/cost/calibration.hpp"
 #include "core/formats/file.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/cli/program_fixture.hpp"
 
 namespace meshwright {
 namespace {
@@ -15,17 +15,9 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-class ValidationProgram : public testing::Test {
+class ValidationProgram : public ProgramTest {
  protected:
   ValidationProgram() { setenv("MESHWRIGHT_CALIBRATION", path("mine.calib.json").c_str(), 1); }
-  std::string path(const std::string& file) const { return (folder_.path() / file).string(); }
-  ProgramRun run(std::vector<std::string> arguments) const {
-    return run_program({.program = MESHWRIGHT_PROGRAM,
-                        .arguments = std::move(arguments),
-                        .folder = folder_.path(),
-                        .standard_input = "",
-                        .interrupt = false});
-  }
   /// A GPT of 2 layers for two pipeline ranks.
   std::vector<std::string> job(std::vector<std::string> first, const std::string& micro_batch) {
     write_file(path("tiny.json"),
@@ -62,13 +54,10 @@ class ValidationProgram : public testing::Test {
     calibration.kernels.push_back(products);
     write_file(path("mine.calib.json"), to_json(calibration));
   }
-  TemporaryFolder folder_;
 };
 
 TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
-  const ProgramRun before = run(job({"simulate"}, "1"));
-  EXPECT_EQ(before.exit_code, 4);
-  EXPECT_THAT(before.standard_error, HasSubstr("run 'meshwright calibrate'"));
+  EXPECT_THAT(run(job({"simulate"}, "1")), fails_with(4, "run 'meshwright calibrate'"));
   calibrate();
   const ProgramRun after = run(job({"simulate"}, "1"));
   EXPECT_EQ(after.exit_code, 0) << after.standard_error;
@@ -78,8 +67,7 @@ TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
 
 TEST_F(ValidationProgram, LooksForItsFolderBeforeItMeasures) {
   const ProgramRun refused = run({"calibrate", "--quick", "-o", "nowhere/mine.calib.json"});
-  EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_THAT(refused.standard_error, HasSubstr("--output: directory 'nowhere' does not exist"));
+  EXPECT_THAT(refused, fails_with(3, "--output: directory 'nowhere' does not exist"));
   EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
 }
 
@@ -90,9 +78,7 @@ TEST_F(ValidationProgram, LooksForItsPlaceBeforeItMeasures) {
     std::vector<std::string> words{"calibrate", "--quick"};
     if (!place.empty()) words.insert(words.end(), {"-o", place});
     const ProgramRun refused = run(words);
-    EXPECT_EQ(refused.exit_code, 3);
-    EXPECT_THAT(refused.standard_error,
-                HasSubstr(place.empty() ? "does not exist" : "is a directory"));
+    EXPECT_THAT(refused, fails_with(3, place.empty() ? "does not exist" : "is a directory"));
     EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
   }
 }
@@ -107,15 +93,11 @@ TEST_F(ValidationProgram, PlansForTheMachineThatACalibrationNames) {
   // Half of it, and one of kernels alone:
   const std::string whole = read_file(path("another.calib.json"));
   write_file(path("another.calib.json"), whole.substr(0, whole.size() / 2));
-  const ProgramRun half = run(words);
-  EXPECT_EQ(half.exit_code, 3);
-  EXPECT_THAT(half.standard_error, HasSubstr("another.calib.json"));
+  EXPECT_THAT(run(words), fails_with(3, "another.calib.json"));
   Calibration of_kernels = calibration_from_json(whole, "whole");
   of_kernels.machine.reset();
   write_file(path("another.calib.json"), to_json(of_kernels));
-  const ProgramRun nowhere = run(words);
-  EXPECT_EQ(nowhere.exit_code, 3);
-  EXPECT_THAT(nowhere.standard_error, HasSubstr("does not describe a machine"));
+  EXPECT_THAT(run(words), fails_with(3, "does not describe a machine"));
 }
 
 /// A plan file has the calibration that it was made with: neither another one of this machine nor
@@ -209,9 +191,8 @@ TEST_F(ValidationProgram, RefusesARunOfAnotherPlan) {
   calibrate();
   ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
   ASSERT_EQ(run(job({"run", "--steps", "1", "-o", "m.pftrace"}, "2")).exit_code, 0);
-  const ProgramRun other = run({"compare", "p.pftrace", "m.pftrace"});
-  EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.standard_error, HasSubstr("not a measurement of the plan of p.pftrace"));
+  EXPECT_THAT(run({"compare", "p.pftrace", "m.pftrace"}),
+              fails_with(3, "not a measurement of the plan of p.pftrace"));
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+/// `run` with a GPT that trains in milliseconds.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "tests/cli/program_fixture.hpp"
+
+namespace meshwright {
+
+inline constexpr const char* kTwoStages = "--gpus 2 --pp 2 --global-batch 4 --seq 16";
+
+class TinyRun : public ProgramTest {
+ protected:
+  explicit TinyRun(int layers = 4) {
+    write_file(path("tiny.json"),
+               R"({"model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_positions": 64,
+                   "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0,
+                   "n_layer": )" +
+                   std::to_string(layers) + "}");
+  }
+  ProgramCall call_of(const std::string& options, const std::string& cluster = "cpu-laptop") const {
+    return ProgramTest::call_of(words_of("run --model " + path("tiny.json") + " --cluster " +
+                                         cluster + " --dtype fp32 " + options));
+  }
+  /// The timeline that a run wrote, which must be valid.
+  Timeline written_timeline() const {
+    const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
+    EXPECT_THAT(check_timeline(timeline), testing::IsEmpty());
+    return timeline;
+  }
+};
+
+/// Losses of the steps of a run with --json.
+inline std::vector<double> losses_of(const ProgramRun& run) {
+  EXPECT_EQ(run.exit_code, 0) << run.standard_error;
+  std::vector<double> losses;
+  const auto json = nlohmann::json::parse(run.standard_output);
+  for (const auto& step : json["steps"]) losses.push_back(step["loss"]);
+  return losses;
+}
+
+}  // namespace meshwright
