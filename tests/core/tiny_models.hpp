@@ -141,6 +141,18 @@ inline ModelGraph mixture(int blocks, std::int64_t hidden = 64, int experts = 4)
   const auto routed = [&](std::int64_t width, ActivationCut cut) {
     return builder.add_activation("r", {.width = width, .routed = true, .cut = cut});
   };
+  const auto expert_linear = [&](const char* name, TensorId x, std::int64_t in, std::int64_t out,
+                                 LinearCut cut) {
+    const bool column = cut == LinearCut::kColumn;
+    const TensorId y = routed(out, column ? ActivationCut::kFeatures : ActivationCut::kTokens);
+    builder.add({name,
+                 ExpertLinear{experts, kPerToken, in, out, false, cut},
+                 {x},
+                 {y},
+                 {w.parameter({experts, in, out}, ParameterCut::kExpert)},
+                 {x}});
+    return y;
+  };
   builder.begin_layer(LayerKind::kEmbedding);
   TensorId x = w.activation(hidden);
   builder.add({"words",
@@ -162,22 +174,10 @@ inline ModelGraph mixture(int blocks, std::int64_t hidden = 64, int experts = 4)
                  {x, scores}});
     const TensorId rows = routed(hidden, ActivationCut::kTokens);
     builder.add({"dispatch", TokenDispatch{hidden, kPerToken}, {x, scores}, {rows}, {}, {}});
-    const TensorId up = routed(f, ActivationCut::kFeatures);
-    builder.add({"up",
-                 ExpertLinear{experts, kPerToken, hidden, f, false, LinearCut::kColumn},
-                 {rows},
-                 {up},
-                 {w.parameter({experts, hidden, f}, ParameterCut::kExpert)},
-                 {rows}});
+    const TensorId up = expert_linear("up", rows, hidden, f, LinearCut::kColumn);
     const TensorId act = routed(f, ActivationCut::kFeatures);
     builder.add({"relu", Activation{ActivationKind::kRelu, f, true}, {up}, {act}, {}, {up}});
-    const TensorId down = routed(hidden, ActivationCut::kTokens);
-    builder.add({"down",
-                 ExpertLinear{experts, kPerToken, f, hidden, false, LinearCut::kRow},
-                 {act},
-                 {down},
-                 {w.parameter({experts, f, hidden}, ParameterCut::kExpert)},
-                 {act}});
+    const TensorId down = expert_linear("down", act, f, hidden, LinearCut::kRow);
     const TensorId combined = w.activation(hidden);
     builder.add(
         {"combine", TokenCombine{hidden, kPerToken}, {down, scores}, {combined}, {}, {down}});

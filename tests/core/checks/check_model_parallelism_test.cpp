@@ -212,13 +212,14 @@ TEST(RankOrder, DeterminesTheStrides) {
                                 .expert_data = 10,
                                 .expert_pipeline = 30}));
   const RankOrder other = *rank_order_from_text("pp-dp-ep-cp-tp");
-  const RankStrides strides = strides_of(d, other);
-  EXPECT_EQ(strides.pipeline, 1);
-  EXPECT_EQ(strides.data, 7);
-  EXPECT_EQ(strides.context, 35);
-  EXPECT_EQ(strides.tensor, 105);
-  EXPECT_EQ(strides.expert_data, 7);
-  EXPECT_EQ(strides.expert, 21);
+  EXPECT_EQ(strides_of(d, other), (RankStrides{.tensor = 105,
+                                               .context = 35,
+                                               .data = 7,
+                                               .pipeline = 1,
+                                               .expert_tensor = 210,
+                                               .expert = 21,
+                                               .expert_data = 7,
+                                               .expert_pipeline = 1}));
   for (int rank = 0; rank < 210; ++rank)
     EXPECT_EQ(rank_at(d, coordinate_of(d, RankId(rank), other), other), RankId(rank));
 }

@@ -311,40 +311,29 @@ TEST(CheckPlan, RejectsUnknownNames) {
 }
 
 /// Findings on devices of this compute capability that have every dtype.
-std::vector<Diagnostic> findings_on(int capability, const std::function<void(Strategy&)>& change) {
+std::vector<Diagnostic> findings_on(int capability, Dtype dtype, const Precision& precision) {
   Cluster cluster = cluster_of(4, 4);
   DeviceModel& device = cluster.devices.at("test-device");
   device.peak.fill(FlopsPerSecond(1e15));
   device.compute_capability = capability;
   Plan plan = sound_plan();
-  change(plan.strategy);
+  plan.strategy.dtype = dtype;
+  plan.strategy.precision = precision;
   return check_plan(plan, gpt({.blocks = 8}), cluster);
 }
 
 TEST(CheckPlan, RejectsRecipesThatDoNotApply) {
-  EXPECT_THAT(findings_on(90, [](Strategy& s) { s.dtype = Dtype::kFp8; }), IsEmpty());
+  EXPECT_THAT(findings_on(90, Dtype::kFp8, {}), IsEmpty());
   EXPECT_THAT(
-      findings_on(90,
-                  [](Strategy& s) {
-                    s.dtype = Dtype::kFp8;
-                    s.precision.fp8_recipe = Fp8Recipe::kMxfp8;
-                  }),
+      findings_on(90, Dtype::kFp8, {.fp8_recipe = Fp8Recipe::kMxfp8}),
       testing::ElementsAre(Diagnostic{"--fp8-recipe", "device 'test-device' does not support mxfp8",
                                       "use one of: delayed, tensorwise, blockwise"}));
   EXPECT_THAT(
-      findings_on(100,
-                  [](Strategy& s) {
-                    s.dtype = Dtype::kNvfp4;
-                    s.precision.fp8_parameters = true;
-                  }),
+      findings_on(100, Dtype::kNvfp4, {.fp8_parameters = true}),
       testing::ElementsAre(Diagnostic{"--fp8-param-gather", "has no effect with dtype nvfp4",
                                       "use it with --dtype fp8"}));
   EXPECT_THAT(
-      findings_on(100,
-                  [](Strategy& s) {
-                    s.dtype = Dtype::kNvfp4;
-                    s.precision.wide_blocks = 5;
-                  }),
+      findings_on(100, Dtype::kNvfp4, {.wide_blocks = 5}),
       testing::ElementsAre(Diagnostic{"--bf16-end-layers",
                                       "5 is out of range: 'tiny-gpt' has 8 blocks", "use 0 to 4"}));
 }

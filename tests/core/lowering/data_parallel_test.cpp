@@ -28,13 +28,22 @@ constexpr std::int64_t kBlock = 49'984, kTables = 40'960, kHead = 32'896;
 constexpr std::int64_t kAll = 3 * kBlock + kTables + kHead;
 
 /// Three blocks over four nodes of two devices.
-TaskGraph lowered(const Strategy& s, RankSet ranks = RankSet::kRepresentatives) {
-  return lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(4, 2), {.ranks = ranks});
+TaskGraph lowered(const Strategy& s, RankSet ranks = RankSet::kRepresentatives,
+                  const Cluster& cluster = cluster_of(4, 2)) {
+  const TaskGraph graph = lower(plan_of(s, 3), gpt({.blocks = 3}), cluster, {.ranks = ranks});
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  return graph;
 }
 
 Strategy data_strategy(int data, int zero, std::int64_t microbatches = 1) {
   Strategy s = strategy_of({.data = data}, microbatches);
   s.zero = zero;
+  return s;
+}
+
+Strategy strategy_with(DataParallelKind kind, int data) {
+  Strategy s = strategy_of({.data = data}, 1);
+  s.data_parallelism.kind = kind;
   return s;
 }
 
@@ -216,7 +225,6 @@ TEST(Zero, HasTwoGradientBuffers) {
 TEST(FullySharded, GathersEveryUnitForEveryPass) {
   for (const std::int64_t m : {1, 2, 3}) {
     const TaskGraph graph = lowered(data_strategy(4, 3, m));
-    EXPECT_THAT(check_task_graph(graph), IsEmpty());
     EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kAllGather)),
               2 * (2 * m * kAll - m * kHead - (m - 1) * kTables));
     EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kReduceScatter)), m * 4 * kAll);
@@ -264,7 +272,6 @@ TEST(HybridSharding, AllReducesShardsAcrossGroupsOnce) {
 
   // Unfolded, the first shard group is ranks 0 and 1, the first group across is 0, 2, 4, 6.
   const TaskGraph all = lowered(s, RankSet::kAll);
-  EXPECT_THAT(check_task_graph(all), IsEmpty());
   std::map<CollectiveKind, std::vector<int>> first;
   for (const CollectiveMembers& members : all.collectives) {
     const auto begin = static_cast<std::size_t>(members.first);
@@ -336,11 +343,8 @@ TEST(DataAxis, MakesAValidGraphOfEveryScheduleThatAcceptsThePlan) {
 // chunk (i - round) mod 5 to the next one. After 4 rounds every rank has one complete sum, after 8
 // all of them.
 TEST(Ring, OfFiveSumsInEightRounds) {
-  Strategy s = strategy_of({.data = 5}, 1);
-  s.data_parallelism.kind = DataParallelKind::kRing;
   const TaskGraph graph =
-      lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(5, 1), {.ranks = RankSet::kAll});
-  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+      lowered(strategy_with(DataParallelKind::kRing, 5), RankSet::kAll, cluster_of(5, 1));
   constexpr int kRanks = 5;
   std::vector<std::vector<int>> chunks(kRanks, std::vector<int>(kRanks));
   for (int rank = 0; rank < kRanks; ++rank)
@@ -387,11 +391,9 @@ TEST(Ring, IsSplitIntoTwoHalvesByZero1) {
 // Two nodes of four: the alternating order begins with the first ranks of both nodes.
 TEST(Ring, VisitsNodesInTheOrderOfThePlan) {
   const auto order = [](RingOrder ring_order) {
-    Strategy s = strategy_of({.data = 8}, 1);
-    s.data_parallelism.kind = DataParallelKind::kRing;
+    Strategy s = strategy_with(DataParallelKind::kRing, 8);
     s.data_parallelism.ring_order = ring_order;
-    const TaskGraph graph =
-        lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(2, 4), {.ranks = RankSet::kAll});
+    const TaskGraph graph = lowered(s, RankSet::kAll, cluster_of(2, 4));
     std::vector<int> ranks;
     const CollectiveMembers& members = graph.collectives.front();
     for (std::int32_t i = members.first; i < members.first + members.count; ++i)
@@ -407,10 +409,7 @@ TEST(Ring, VisitsNodesInTheOrderOfThePlan) {
 // Two sequences of 128 tokens on each of two devices: inputs 2 * 256 * 8 bytes, 2-byte logits over
 // a vocabulary of 512: 2 * 256 * 512 * 2.
 TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
-  Strategy s = strategy_of({.data = 2}, 1);
-  s.data_parallelism.kind = DataParallelKind::kOneProcess;
-  const TaskGraph graph = lowered(s);
-  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  const TaskGraph graph = lowered(strategy_with(DataParallelKind::kOneProcess, 2));
   std::vector<std::string> first, second;
   for (const Task& task : graph.tasks) {
     const Work& work = graph.works[task.work.index()];
@@ -433,11 +432,9 @@ TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
 
 // Six workers, two servers with one half each; synchronous servers have buffers for all pushes.
 TEST(ParameterServer, ShardsStateEquallyOverServers) {
-  Strategy s = strategy_of({.data = 6}, 1);
-  s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  Strategy s = strategy_with(DataParallelKind::kParameterServer, 6);
   s.data_parallelism.servers = 2;
   const TaskGraph folded = lowered(s);
-  EXPECT_THAT(check_task_graph(folded), IsEmpty());
   ASSERT_EQ(folded.ranks.size(), 2u);
   EXPECT_EQ(folded.ranks[0].multiplicity, 6);
   EXPECT_EQ(folded.ranks[1].multiplicity, 2);
@@ -450,12 +447,9 @@ TEST(ParameterServer, ShardsStateEquallyOverServers) {
   EXPECT_EQ(server[MemoryClass::kOptimizer], Bytes(6 * kAll));
   EXPECT_EQ(server[MemoryClass::kCommunication], Bytes(6 * 2 * kAll));
 
-  const TaskGraph all = lowered(s, RankSet::kAll);
-  EXPECT_THAT(check_task_graph(all), IsEmpty());
-  EXPECT_EQ(all.ranks.size(), 8u);
+  EXPECT_EQ(lowered(s, RankSet::kAll).ranks.size(), 8u);
   s.data_parallelism.colocated_servers = true;
   const TaskGraph mixed = lowered(s);
-  EXPECT_THAT(check_task_graph(mixed), IsEmpty());
   ASSERT_EQ(mixed.ranks.size(), 2u);
   EXPECT_EQ(mixed.ranks[0].multiplicity, 4);
   EXPECT_EQ(mixed.ranks[1].multiplicity, 2);
@@ -465,8 +459,7 @@ TEST(ParameterServer, ShardsStateEquallyOverServers) {
 // bf16, six workers: the sum reads 6 * 4 bytes a parameter and writes 4; norm and clipping 12;
 // AdamW reads the gradient, reads and writes master and moments, writes the weight: 4 + 24 + 2.
 TEST(ParameterServer, SumsAndClipsBeforeItUpdates) {
-  Strategy s = strategy_of({.data = 6}, 1);
-  s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  Strategy s = strategy_with(DataParallelKind::kParameterServer, 6);
   const auto updates = [&] {
     const TaskGraph graph = lowered(s);
     Bytes traffic;
@@ -484,11 +477,9 @@ TEST(ParameterServer, SumsAndClipsBeforeItUpdates) {
 
 // Four workers, two servers: every pair exchanges one push and one pull of half the parameters.
 TEST(AsyncParameterServer, ExchangesBetweenEveryWorkerAndServer) {
-  Strategy s = strategy_of({.data = 4}, 1);
-  s.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
+  Strategy s = strategy_with(DataParallelKind::kAsyncParameterServer, 4);
   s.data_parallelism.servers = 2;
   const TaskGraph graph = lowered(s);
-  EXPECT_THAT(check_task_graph(graph), IsEmpty());
   EXPECT_EQ(graph.ranks.size(), 6u);
   std::map<std::pair<int, int>, int> pushes;
   for (const CollectiveMembers& members : graph.collectives) {
@@ -512,8 +503,7 @@ TEST(Offload, LeavesTheDeviceWithoutOptimizerState) {
   Cluster cluster = cluster_of(4, 2);
   cluster.nodes.at("test-node").host =
       HostModel{.device_link = BytesPerSecond(32e9), .memory_bandwidth = BytesPerSecond(400e9)};
-  const TaskGraph graph = lower(plan_of(s, 3), gpt({.blocks = 3}), cluster);
-  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  const TaskGraph graph = lowered(s, RankSet::kRepresentatives, cluster);
   EXPECT_EQ(graph.ranks[0].resident[MemoryClass::kOptimizer], Bytes(0));
   EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kCopyToHost)), kAll);
   EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kCopyFromHost)), kAll / 2);

@@ -116,9 +116,15 @@ std::string describe(const Strategy& s) {
          " " + s.schedule + " " + to_text(s.recompute);
 }
 
-/// The graph is checked after every pass.
-const LoweringOptions kChecked{.check_each_pass = true};
-const LoweringOptions kCheckedAllRanks{.ranks = RankSet::kAll, .check_each_pass = true};
+/// Folded and unfolded graphs, checked after every pass, take the same time.
+void expect_same_step_of_all_ranks(const Plan& plan, const ModelGraph& model,
+                                   const Cluster& cluster) {
+  const TaskGraph folded = lower(plan, model, cluster, {.check_each_pass = true});
+  const TaskGraph all =
+      lower(plan, model, cluster, {.ranks = RankSet::kAll, .check_each_pass = true});
+  EXPECT_EQ(static_cast<std::int64_t>(all.ranks.size()), rank_count(plan.strategy.degrees));
+  EXPECT_EQ(step_time(folded), step_time(all));
+}
 
 TEST(Lower, MakesAValidGraphOfEveryPlanInTheGrid) {
   const ModelGraph model = gpt({.blocks = 9, .tied = true});
@@ -129,10 +135,7 @@ TEST(Lower, MakesAValidGraphOfEveryPlanInTheGrid) {
     SCOPED_TRACE(describe(c.strategy));
     const Plan plan = plan_of(c.strategy, c.blocks);
     ASSERT_THAT(check_plan(plan, model, cluster), IsEmpty());
-    const TaskGraph folded = lower(plan, model, cluster, kChecked);
-    const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
-    ASSERT_EQ(static_cast<std::int64_t>(all.ranks.size()), rank_count(c.strategy.degrees));
-    ASSERT_EQ(step_time(folded), step_time(all));
+    expect_same_step_of_all_ranks(plan, model, cluster);
     ++lowered;
   }
   EXPECT_GT(lowered, 400);
@@ -152,9 +155,7 @@ TEST(Lower, MakesAValidGraphOfEveryScheduleThatAcceptsThePlan) {
         if (rule.problem(request) || rule.weight_versions(request, PipelineRankId(0)) > 1) continue;
         SCOPED_TRACE(describe(s));
         const Plan plan = even_plan(s, 16, part_count(rule.placement(request)));
-        const TaskGraph folded = lower(plan, model, cluster, kChecked);
-        const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
-        EXPECT_EQ(step_time(folded), step_time(all));
+        expect_same_step_of_all_ranks(plan, model, cluster);
         ++lowered;
       }
   EXPECT_GE(lowered, 8);
@@ -175,10 +176,7 @@ TEST(Lower, MakesAValidGraphOfExpertsFoldedIntoAStage) {
                                    4);
           s.zero = zero;
           SCOPED_TRACE(testing::Message() << tensor << expert << expert_tensor << zero);
-          const Plan plan = plan_of(s, 4);
-          const TaskGraph folded = lower(plan, model, cluster, kChecked);
-          const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
-          EXPECT_EQ(step_time(folded), step_time(all));
+          expect_same_step_of_all_ranks(plan_of(s, 4), model, cluster);
         }
 }
 
@@ -216,38 +214,34 @@ TEST(Lower, OrdersTwoStagesAsDrawnByHand) {
   EXPECT_EQ(graph.collectives[0].count, 2);
 }
 
+/// The first message between stages.
+Transfer message_of(ParallelDegrees degrees, bool sequence_parallel,
+                    const LoweringOptions& options = {}) {
+  Strategy s = strategy_of(degrees, 2);
+  s.sequence_parallel = sequence_parallel;
+  const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4), options);
+  for (const Work& work : graph.works)
+    if (work.kind == TaskKind::kSend) return work.transfer;
+  return {};
+}
+
 // 2 sequences * 128 tokens * 64 wide * 2 bytes = 32,768; a quarter under SP over 4, half over 2 cp.
 TEST(Lower, SendsTheBoundaryActivation) {
-  const auto message = [](ParallelDegrees degrees, bool sequence_parallel) {
-    Strategy s = strategy_of(degrees, 2);
-    s.sequence_parallel = sequence_parallel;
-    const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4));
-    for (const Work& work : graph.works)
-      if (work.kind == TaskKind::kSend) return work.transfer;
-    return Transfer{};
-  };
-  EXPECT_EQ(message({.pipeline = 2}, false),
+  EXPECT_EQ(message_of({.pipeline = 2}, false),
             (Transfer{.bytes = Bytes(32'768), .crosses_nodes = false, .flows_per_node = 1}));
-  EXPECT_EQ(message({.pipeline = 2, .tensor = 4}, false),
+  EXPECT_EQ(message_of({.pipeline = 2, .tensor = 4}, false),
             (Transfer{.bytes = Bytes(32'768), .crosses_nodes = true, .flows_per_node = 4}));
-  EXPECT_EQ(message({.pipeline = 2, .tensor = 4}, true).bytes, Bytes(8'192));
-  EXPECT_EQ(message({.pipeline = 2, .context = 2}, false).bytes, Bytes(16'384));
+  EXPECT_EQ(message_of({.pipeline = 2, .tensor = 4}, true).bytes, Bytes(8'192));
+  EXPECT_EQ(message_of({.pipeline = 2, .context = 2}, false).bytes, Bytes(16'384));
 }
 
 // 32,768 bytes as above, a quarter from each of four tensor ranks.
 TEST(Lower, SlicesMessagesOverTensorRanksIfTheTrainerDoes) {
-  const auto message = [](bool sequence_parallel) {
-    Strategy s = strategy_of({.pipeline = 2, .tensor = 4}, 2);
-    s.sequence_parallel = sequence_parallel;
-    LoweringOptions options;
-    options.memory.sends_slices = true;
-    const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4), options);
-    for (const Work& work : graph.works)
-      if (work.kind == TaskKind::kSend) return work.transfer.bytes;
-    return Bytes();
-  };
-  EXPECT_EQ(message(false), Bytes(8'192));
-  EXPECT_EQ(message(true), Bytes(8'192));
+  LoweringOptions options;
+  options.memory.sends_slices = true;
+  for (const bool sequence_parallel : {false, true})
+    EXPECT_EQ(message_of({.pipeline = 2, .tensor = 4}, sequence_parallel, options).bytes,
+              Bytes(8'192));
 }
 
 // A block has two column-parallel inputs, of attention and of the feed-forward layer. The
@@ -293,12 +287,19 @@ TEST(Lower, RejectsAnInvalidPlan) {
   EXPECT_THROW(lower(plan, gpt({.blocks = 4}), cluster_of(1, 4)), InputError);
 }
 
+/// Two stages with two micro-batches, lowered as far as their orders.
+struct TwoStages {
+  Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
+  ModelGraph model = gpt({.blocks = 4});
+  Cluster cluster = cluster_of(1, 4);
+  LoweringContext context{plan, model, cluster};
+
+  TwoStages() { run_passes(lowering_passes_until("ranks"), context); }
+};
+
 TEST(Lower, NamesDeviceAndActionOfADeadlock) {
-  const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
-  const ModelGraph model = gpt({.blocks = 4});
-  const Cluster cluster = cluster_of(1, 4);
-  LoweringContext context(plan, model, cluster);
-  run_passes(lowering_passes_until("ranks"), context);
+  TwoStages stages;
+  LoweringContext& context = stages.context;
   context.schedule.orders[0] = order_from_text("0F0 0B0 0F1 0B1");
   context.schedule.orders[1] = order_from_text("1F0 1F1 1B0 1B1");
   const auto found = diagnostics_of([&] { append_pipeline(context); });
@@ -310,11 +311,8 @@ TEST(Lower, NamesDeviceAndActionOfADeadlock) {
 
 // The pair waits for the inputs of both; the outputs of either are available when both have ended.
 TEST(Lower, LetsOverlappedPairsStartAndEndTogether) {
-  const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
-  const ModelGraph model = gpt({.blocks = 4});
-  const Cluster cluster = cluster_of(1, 4);
-  LoweringContext context(plan, model, cluster);
-  run_passes(lowering_passes_until("ranks"), context);
+  TwoStages stages;
+  LoweringContext& context = stages.context;
   context.schedule.orders[1] = order_from_text("1F0 (1F1;1B0) 1B1");
   append_pipeline(context);
   const TaskGraph& graph = context.graph();

@@ -79,47 +79,38 @@ TEST(ModelGraph, FillsInTheRowsOfRoutedTensors) {
   EXPECT_EQ(routed, 4);
 }
 
-TEST(ModelGraphBuilder, RefusesAReaderBeforeItsWriter) {
+/// A block of these operators on activations 0 and 1, 8 and `width` wide.
+ModelGraph block_of(const std::vector<Operator>& operators, std::int64_t width = 8) {
   ModelGraphBuilder builder("m", "f");
-  const TensorId a = builder.add_activation("a", {.width = 8});
-  const TensorId b = builder.add_activation("b", {.width = 8});
+  builder.add_activation("a", {.width = 8});
+  builder.add_activation("b", {.width = width});
   builder.begin_layer(LayerKind::kBlock);
-  builder.add({"second", Norm{.width = 8}, {b}, {a}, {}, {}});
-  builder.add({"first", Norm{.width = 8}, {}, {b}, {}, {}});
+  for (const Operator& op : operators) builder.add(op);
   builder.end_layer(8);
-  EXPECT_THROW(builder.finish(0, false), InternalError);
+  return builder.finish(0, false);
+}
+
+TEST(ModelGraphBuilder, RefusesAReaderBeforeItsWriter) {
+  EXPECT_THROW(block_of({{"second", Norm{.width = 8}, {TensorId(1)}, {TensorId(0)}, {}, {}},
+                         {"first", Norm{.width = 8}, {}, {TensorId(1)}, {}, {}}}),
+               InternalError);
 }
 
 TEST(ModelGraphBuilder, RefusesACircle) {
-  ModelGraphBuilder builder("m", "f");
-  const TensorId a = builder.add_activation("a", {.width = 8});
-  const TensorId b = builder.add_activation("b", {.width = 8});
-  builder.begin_layer(LayerKind::kBlock);
-  builder.add({"forth", Norm{.width = 8}, {b}, {a}, {}, {}});
-  builder.add({"back", Norm{.width = 8}, {a}, {b}, {}, {}});
-  builder.end_layer(8);
-  EXPECT_THROW(builder.finish(0, false), InternalError);
+  EXPECT_THROW(block_of({{"forth", Norm{.width = 8}, {TensorId(1)}, {TensorId(0)}, {}, {}},
+                         {"back", Norm{.width = 8}, {TensorId(0)}, {TensorId(1)}, {}, {}}}),
+               InternalError);
 }
 
 TEST(ModelGraphBuilder, RefusesWidthsThatDisagree) {
-  ModelGraphBuilder builder("m", "f");
-  const TensorId a = builder.add_activation("a", {.width = 8});
-  const TensorId b = builder.add_activation("b", {.width = 9});
-  builder.begin_layer(LayerKind::kBlock);
-  builder.add({"linear", Linear{8, 8}, {a}, {b}, {}, {}});
-  builder.end_layer(8);
-  EXPECT_THROW(builder.finish(0, false), InternalError);
+  EXPECT_THROW(block_of({{"linear", Linear{8, 8}, {TensorId(0)}, {TensorId(1)}, {}, {}}}, 9),
+               InternalError);
 }
 
 TEST(ModelGraphBuilder, RefusesTwoWritersAndForeignIds) {
-  const auto build = [](std::vector<TensorId> outputs) {
-    ModelGraphBuilder builder("m", "f");
-    builder.add_activation("a", {.width = 8});
-    builder.begin_layer(LayerKind::kBlock);
-    builder.add({"one", Norm{.width = 8}, {}, outputs, {}, {}});
-    builder.add({"two", Norm{.width = 8}, {}, outputs, {}, {}});
-    builder.end_layer(8);
-    return builder.finish(0, false);
+  const auto build = [](const std::vector<TensorId>& outputs) {
+    return block_of({{"one", Norm{.width = 8}, {}, outputs, {}, {}},
+                     {"two", Norm{.width = 8}, {}, outputs, {}, {}}});
   };
   EXPECT_THROW(build({TensorId(0)}), InternalError);
   EXPECT_THROW(build({TensorId(7)}), InternalError);

@@ -8,6 +8,8 @@
 namespace meshwright {
 namespace {
 
+using testing::HasSubstr;
+
 /// 8 tensor, 4 pipeline, 2 data ranks; 16 sequences: 8 micro-batches of one for each replica.
 Plan plan_of(std::string schedule, int chunks, std::vector<int> blocks) {
   Plan plan;
@@ -46,9 +48,7 @@ TEST(LaunchText, WritesMegatronFlags) {
 // The embedding is before the layers of the first stage, the loss after those of the last.
 TEST(LaunchText, WritesTheLayoutOfUnequalStagesForMegatron) {
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan_of("1f1b", 1, {2, 3, 3, 1}));
-  EXPECT_NE(launch.text.find("--pipeline-model-parallel-layout \"Ett|ttt|ttt|tL\""),
-            std::string::npos)
-      << launch.text;
+  EXPECT_THAT(launch.text, HasSubstr("--pipeline-model-parallel-layout \"Ett|ttt|ttt|tL\""));
 }
 
 TEST(LaunchText, WritesATorchtitanFile) {
@@ -125,18 +125,16 @@ TEST(LaunchText, WritesFlagsThatMegatronFlagsRequire) {
   plan.strategy.data_parallelism.offload_optimizer = true;
   plan.strategy.data_parallelism.shard_ranks = 1;
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
-  EXPECT_NE(launch.text.find("--use-distributed-optimizer \\\n"
-                             "--use-megatron-fsdp \\\n"
-                             "--data-parallel-sharding-strategy optim_grads_params \\\n"
-                             "--no-gradient-accumulation-fusion \\\n"
-                             "--ckpt-format fsdp_dtensor \\\n"
-                             "--overlap-grad-reduce \\\n"
-                             "--overlap-param-gather \\\n"
-                             "--optimizer-cpu-offload \\\n"
-                             "--use-precision-aware-optimizer \\\n"
-                             "--num-distributed-optimizer-instances 2 \\\n"),
-            std::string::npos)
-      << launch.text;
+  EXPECT_THAT(launch.text, HasSubstr("--use-distributed-optimizer \\\n"
+                                     "--use-megatron-fsdp \\\n"
+                                     "--data-parallel-sharding-strategy optim_grads_params \\\n"
+                                     "--no-gradient-accumulation-fusion \\\n"
+                                     "--ckpt-format fsdp_dtensor \\\n"
+                                     "--overlap-grad-reduce \\\n"
+                                     "--overlap-param-gather \\\n"
+                                     "--optimizer-cpu-offload \\\n"
+                                     "--use-precision-aware-optimizer \\\n"
+                                     "--num-distributed-optimizer-instances 2 \\\n"));
   EXPECT_EQ(launch.unsupported.size(), 2u);  // the environment variable, and the pipeline
 }
 
@@ -146,7 +144,7 @@ TEST(LaunchText, NeverGathersAheadWithoutReducingAhead) {
   plan.strategy.zero = 2;
   plan.strategy.data_parallelism.overlap_gather = true;
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
-  EXPECT_NE(launch.text.find("--overlap-grad-reduce"), std::string::npos);
+  EXPECT_THAT(launch.text, HasSubstr("--overlap-grad-reduce"));
   EXPECT_EQ(launch.unsupported.size(), 3u);  // that, the environment variable and the pipeline
 }
 
@@ -157,10 +155,8 @@ TEST(LaunchText, WritesTheContextAlgorithmForTorchtitan) {
   plan.strategy.degrees.context = 2;
   plan.strategy.model_parallelism.context = ContextAlgorithm::kRing;
   const LaunchText ring = launch_text(LaunchTarget::kTorchtitan, plan);
-  EXPECT_NE(ring.text.find("context_parallel_degree = 2\n"
-                           "context_parallel_rotate_method = \"alltoall\"\n"),
-            std::string::npos)
-      << ring.text;
+  EXPECT_THAT(ring.text, HasSubstr("context_parallel_degree = 2\n"
+                                   "context_parallel_rotate_method = \"alltoall\"\n"));
   EXPECT_TRUE(ring.unsupported.empty());
   plan.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
   const LaunchText heads = launch_text(LaunchTarget::kTorchtitan, plan);
@@ -188,7 +184,7 @@ TEST(LaunchText, WritesBucketsOfTheTrainer) {
   // Bytes become elements of the reduced gradients, here fp32.
   plan.strategy.data_parallelism.buckets = {.rule = BucketRule::kBytes, .bytes = Bytes(4'000'000)};
   EXPECT_THAT(launch_text(LaunchTarget::kMegatron, plan).text,
-              testing::HasSubstr("--ddp-bucket-size 1000000"));
+              HasSubstr("--ddp-bucket-size 1000000"));
   plan.strategy.zero = 1;
   EXPECT_EQ(nlohmann::json::parse(launch_text(LaunchTarget::kDeepSpeed, plan)
                                       .text)["zero_optimization"]["reduce_bucket_size"],
@@ -203,7 +199,7 @@ TEST(LaunchText, ListsUnsupportedSettings) {
                      .unsupported.empty());
   const LaunchText titan =
       launch_text(LaunchTarget::kTorchtitan, plan_of("zb-h1", 1, {6, 6, 6, 6}));
-  EXPECT_NE(titan.text.find("schedule.csv"), std::string::npos);
+  EXPECT_THAT(titan.text, HasSubstr("schedule.csv"));
 }
 
 }  // namespace

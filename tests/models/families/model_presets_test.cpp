@@ -49,14 +49,14 @@ TEST(ModelPresets, HaveFewLayerClasses) {
 }
 
 TEST(ModelPresets, KnowTheirTraits) {
-  const ModelTraits traits = traits_of(model_from_config(find_model("mixtral-8x7b")));
-  EXPECT_EQ(traits.blocks, 32);
-  EXPECT_EQ(traits.hidden, 4096);
-  EXPECT_EQ(traits.vocabulary, 32000);
-  EXPECT_EQ(traits.heads, 32);
-  EXPECT_EQ(traits.key_value_heads, 8);
-  EXPECT_EQ(traits.experts, 8);
-  EXPECT_EQ(traits.experts_per_token, 2);
+  EXPECT_EQ(traits_of(model_from_config(find_model("mixtral-8x7b"))),
+            (ModelTraits{.blocks = 32,
+                         .hidden = 4096,
+                         .vocabulary = 32000,
+                         .heads = 32,
+                         .key_value_heads = 8,
+                         .experts = 8,
+                         .experts_per_token = 2}));
 }
 
 TEST(FindModel, NamesTheNearestPresetAndHowToPassAFile) {
