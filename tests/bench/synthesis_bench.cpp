@@ -16,18 +16,8 @@ namespace {
 
 std::vector<SynthesisRequest> unequal_stages(ScheduleObjective objective) {
   std::vector<SynthesisRequest> requests;
-  for (const auto& row : read_case_rows("unequal_stages.csv")) {
-    SynthesisRequest& request = requests.emplace_back();
-    request.microbatches = std::stoi(row[0]);
-    request.times.forward = table_times(row[4]);
-    request.times.backward_input = table_times(row[5]);
-    request.times.backward_weight = table_times(row[6]);
-    request.times.latency = table_time(std::stod(row[3]));
-    const std::size_t stages = request.times.forward.size();
-    request.placement = looped_placement(static_cast<int>(stages), 1);
-    request.caps.assign(stages, std::stoi(row[2]));
-    request.objective = objective;
-  }
+  for (const auto& row : read_case_rows("unequal_stages.csv"))
+    requests.push_back(unequal_stages_request(row, objective));
   return requests;
 }
 

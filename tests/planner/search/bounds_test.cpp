@@ -9,7 +9,6 @@
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "simulator/engine/simulate.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -99,8 +98,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
     Recompute& recompute = prospect.candidate.recompute;
     if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
     const Plan plan = plan_of(prospect, job);
-    const Evaluation evaluation =
-        predict({plan, tight.model, tight.cluster, *tight.cost_model}).evaluation;
+    const Evaluation evaluation = tight.evaluate(plan);
     const auto shortfall = shortfall_of(plan, job);
     if (shortfall) {
       ASSERT_EQ(shortfall->needed, peak_memory(evaluation));

@@ -12,8 +12,6 @@
 namespace meshwright {
 namespace {
 
-constexpr Bytes kPlenty(80'000'000'000);
-
 CandidateSpace space_of(const SmallJob& small) {
   return enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
 }

@@ -4,14 +4,10 @@
 
 #include "planner/search/candidates.hpp"
 #include "planner/search/search.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
 namespace {
-
-constexpr Goal kGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
-constexpr Bytes kPlenty(80'000'000'000);
 
 struct Given {
   int zero = 0;
@@ -49,7 +45,7 @@ TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
                  << "zero " << given.zero << ", " << name_of(given.data.kind) << ", bucket "
                  << to_text(given.data.buckets) << ", offload " << given.data.offload_optimizer);
     for (const Bytes memory : {kPlenty, Bytes(3'000'000'000)}) {
-      SmallJob small(small_dense_model(), memory, kGoal);
+      SmallJob small(small_dense_model(), memory, kSmallGoal);
       small.fixed.recompute = Recompute{};
       small.fixed.zero = given.zero;
       small.fixed.data_parallelism = given.data;
@@ -60,9 +56,8 @@ TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
       for (const Prospect& prospect : appraise(space.candidates, job)) {
         const Plan plan{strategy_of(prospect.candidate, job.goal, job.fixed),
                         *prospect.blocks_per_stage};
-        const Evaluation e =
-            predict({plan, small.model, small.cluster, *small.cost_model}).evaluation;
-        EXPECT_LE(bound_of(prospect, microbatches_of(prospect.candidate, kGoal)), e.step_time);
+        const Evaluation e = small.evaluate(plan);
+        EXPECT_LE(bound_of(prospect, microbatches_of(prospect.candidate, kSmallGoal)), e.step_time);
         if (fits_in_memory(e) && (!fastest || e.step_time < *fastest)) fastest = e.step_time;
       }
       const SearchResult found = small.search({.top = 1, .threads = 1});

@@ -6,7 +6,6 @@
 
 #include "core/base/error.hpp"
 #include "core/formats/plan.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -39,8 +38,7 @@ Ticks fastest_by_name(const Strategy& split, const SmallJob& job) {
     named.schedule = rule.name;
     if (!rule.worth_searching || rule.problem(request_of(named))) continue;
     const Plan plan = complete_plan(named, job.model, job.cluster, *job.cost_model);
-    const Evaluation evaluation =
-        predict({plan, job.model, job.cluster, *job.cost_model}).evaluation;
+    const Evaluation evaluation = job.evaluate(plan);
     if (fits_in_memory(evaluation)) fastest = std::min(fastest, evaluation.step_time);
   }
   return fastest;
@@ -56,8 +54,7 @@ TEST(MadeToMeasure, IsNeverSlowerThanAScheduleByName) {
     const Plan plan = complete_plan(split, job.model, job.cluster, *job.cost_model);
     EXPECT_THAT(check_plan(plan, job.model, job.cluster), IsEmpty());
     const Ticks by_name = fastest_by_name(split, job);
-    const Ticks step =
-        predict({plan, job.model, job.cluster, *job.cost_model}).evaluation.step_time;
+    const Ticks step = job.evaluate(plan).step_time;
     EXPECT_LE(step, by_name) << pipeline << " devices, " << chunks << " chunks, batch " << batch;
     better += step < by_name ? 1 : 0;
   }

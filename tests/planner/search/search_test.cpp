@@ -10,7 +10,6 @@
 #include "models/load/load.hpp"
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/complaints.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
@@ -19,8 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
-constexpr Bytes kPlenty(80'000'000'000);
 std::int64_t pruned(const SearchCertificate& certificate) {
   return std::accumulate(certificate.pruned.begin(), certificate.pruned.end(), std::int64_t{0});
 }
@@ -29,17 +26,13 @@ std::int64_t pruned(const SearchCertificate& certificate) {
 /// checks.
 std::optional<Ticks> fastest_of_all(const SmallJob& small) {
   const SearchJob job = small.job();
-  const CandidateSpace space =
-      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
   std::optional<Ticks> fastest;
-  for (Prospect prospect : appraise(space.candidates, job)) {
+  for (Prospect prospect : appraise(small.candidates(), job)) {
     Recompute& recompute = prospect.candidate.recompute;
     const bool open = recompute.kind == RecomputeKind::kBlocks;
     for (int blocks = open ? 1 : 0; blocks <= (open ? 3 : 0); ++blocks) {
       if (open) recompute.blocks = blocks;
-      const Evaluation evaluation =
-          predict({plan_of(prospect, job), small.model, small.cluster, *small.cost_model})
-              .evaluation;
+      const Evaluation evaluation = small.evaluate(plan_of(prospect, job));
       if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
         fastest = evaluation.step_time;
     }
@@ -88,8 +81,7 @@ TEST_P(SmallSearch, ProposesOnlySoundPlansThatFitBestFirst) {
   for (const RankedPlan& row : result.plans) {
     EXPECT_TRUE(check_plan(row.plan, small.model, small.cluster).empty());
     EXPECT_TRUE(fits_in_memory(row.evaluation));
-    EXPECT_EQ(row.evaluation,
-              predict({row.plan, small.model, small.cluster, *small.cost_model}).evaluation);
+    EXPECT_EQ(row.evaluation, small.evaluate(row.plan));
     EXPECT_GE(row.evaluation.step_time, last);
     EXPECT_FALSE(row.why.empty());
     last = row.evaluation.step_time;

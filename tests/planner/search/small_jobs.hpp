@@ -6,8 +6,10 @@
 #include "core/cluster/cluster.hpp"
 #include "core/model/model_graph.hpp"
 #include "models/load/load.hpp"
+#include "planner/search/candidates.hpp"
 #include "planner/search/prospects.hpp"
 #include "simulator/cost/device_cost_model.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 
@@ -38,6 +40,9 @@ inline Cluster nodes_with_memory(Bytes memory) {
   return cluster;
 }
 
+inline constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
+inline constexpr Bytes kPlenty(80'000'000'000);
+
 /// A search job and the objects that it refers to.
 struct SmallJob {
   ModelGraph model;
@@ -56,6 +61,12 @@ struct SmallJob {
   }
   SearchResult search(const SearchOptions& options = {}) const {
     return meshwright::search(model, cluster, *cost_model, goal, fixed, options);
+  }
+  std::vector<Candidate> candidates() const {
+    return enumerate_candidates(model, cluster, goal, fixed).candidates;
+  }
+  Evaluation evaluate(const Plan& plan) const {
+    return predict({plan, model, cluster, *cost_model}).evaluation;
   }
 };
 

@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "planner/search/search.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -33,7 +32,7 @@ TEST(Sweep, GivesWhatEvaluatingEachAloneGives) {
   ASSERT_EQ(points.size(), strategies.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Plan plan = complete_plan(strategies[i], job.model, job.cluster, *job.cost_model);
-    const Evaluation alone = predict({plan, job.model, job.cluster, *job.cost_model}).evaluation;
+    const Evaluation alone = job.evaluate(plan);
     ASSERT_TRUE(points[i].figures.has_value());
     EXPECT_EQ(*points[i].figures, figures_of(plan.strategy, alone, ""));
     EXPECT_TRUE(points[i].problems.empty());

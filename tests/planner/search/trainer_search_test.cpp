@@ -9,7 +9,6 @@
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/trainer_choices.hpp"
-#include "simulator/predict/predict.hpp"
 #include "tests/complaints.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
@@ -17,9 +16,6 @@ namespace meshwright {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
-constexpr Bytes kPlenty(80'000'000'000);
 
 Trainer preset(const std::string& name) { return trainer_from_toml(find_trainer(name)); }
 
@@ -77,16 +73,13 @@ TEST_P(TrainerSearch, AccountsForEveryCandidate) {
 /// Simulates every candidate of the unrestricted space that the trainer can run, without bounds.
 std::optional<Ticks> fastest_runnable(const SmallJob& small, const Trainer& trainer) {
   const SearchJob job = small.job();
-  const CandidateSpace space =
-      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
   std::optional<Ticks> fastest;
-  for (Prospect prospect : appraise(space.candidates, job)) {
+  for (Prospect prospect : appraise(small.candidates(), job)) {
     Recompute& recompute = prospect.candidate.recompute;
     if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
     const Plan plan = plan_of(prospect, job);
     if (!trainer_problems(plan, trainer).empty()) continue;
-    const Evaluation evaluation =
-        predict({plan, small.model, small.cluster, *small.cost_model}).evaluation;
+    const Evaluation evaluation = small.evaluate(plan);
     if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
       fastest = evaluation.step_time;
   }
@@ -109,11 +102,9 @@ TEST(TrainerSearchSpace, HasTheFastestPlanOfTheRunnablePartOfTheWholeSpace) {
 
 TEST(TrainerSearchSpace, IsTheWholeSpaceForAProgramWithoutLimits) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
-  const std::vector<Candidate> all =
-      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates;
+  const std::vector<Candidate> all = small.candidates();
   small.fixed.trainer = preset("ideal");
-  EXPECT_EQ(enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
-            all);
+  EXPECT_EQ(small.candidates(), all);
 }
 
 // The bounds of different recomputation must not be mixed up: with standard attention, both
@@ -128,12 +119,9 @@ TEST(TrainerSearchSpace, HasTorchSelectiveForProgramsWithoutBlockCounts) {
   const SearchJob job = small.job();
   std::set<RecomputeKind> kinds;
   std::optional<Ticks> fastest;
-  for (const Prospect& prospect : appraise(
-           enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
-           job)) {
+  for (const Prospect& prospect : appraise(small.candidates(), job)) {
     kinds.insert(prospect.candidate.recompute.kind);
-    const Evaluation evaluation =
-        predict({plan_of(prospect, job), small.model, small.cluster, *small.cost_model}).evaluation;
+    const Evaluation evaluation = small.evaluate(plan_of(prospect, job));
     EXPECT_LE(prospect.bound, evaluation.step_time);
     if (!fastest || evaluation.step_time < *fastest) fastest = evaluation.step_time;
   }
@@ -146,8 +134,7 @@ TEST(TrainerSearchSpace, HasTheZeroStagesOfProgramsThatLackZeroOne) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   small.fixed.trainer = preset("torchtitan");
   bool has_three = false;
-  for (const Candidate& candidate :
-       enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates) {
+  for (const Candidate& candidate : small.candidates()) {
     has_three |= candidate.zero == 3;
     EXPECT_NE(candidate.zero, 1);
   }

@@ -42,6 +42,22 @@ inline std::vector<Ticks> table_times(const std::string& cell) {
   return times;
 }
 
+/// The request of a row of unequal_stages.csv.
+inline SynthesisRequest unequal_stages_request(const std::vector<std::string>& row,
+                                               ScheduleObjective objective) {
+  SynthesisRequest request;
+  request.microbatches = std::stoi(row[0]);
+  request.times.forward = table_times(row[4]);
+  request.times.backward_input = table_times(row[5]);
+  request.times.backward_weight = table_times(row[6]);
+  request.times.latency = table_time(std::stod(row[3]));
+  const std::size_t stages = request.times.forward.size();
+  request.placement = looped_placement(static_cast<int>(stages), 1);
+  request.caps.assign(stages, std::stoi(row[2]));
+  request.objective = objective;
+  return request;
+}
+
 /// One or two chunks per device in a line, a loop or a V, times 0 to 9, sometimes a latency, caps
 /// from the least possible one up, sometimes none.
 inline SynthesisRequest random_request(std::uint32_t seed, Placement placement, int microbatches) {

@@ -72,61 +72,49 @@ std::vector<PeerRow> adaptive_rows() {
   return rows;
 }
 
-struct Comparison {
-  int shorter = 0, equal = 0, longer = 0;
-  double worst = 0, sum = 0;  ///< of the relative differences
+/// Limits of the comparison of a table.
+struct Limits {
+  std::size_t rows;
+  int longer;    ///< rows
+  double worst;  ///< relative difference
 };
 
-Comparison compare(const std::vector<PeerRow>& rows) {
-  Comparison comparison;
+void expect_rarely_longer(const std::vector<PeerRow>& rows, const Limits& limits) {
+  ASSERT_EQ(rows.size(), limits.rows);
+  int shorter = 0, equal = 0, longer = 0;
+  double worst = 0, sum = 0;  // of the relative differences
   for (const PeerRow& row : rows) {
     const Ticks ours = memory_time_front(row.request).front().value;
     const double difference = ratio(ours - row.period, row.period);
-    comparison.sum += difference;
-    comparison.worst = std::max(comparison.worst, difference);
+    sum += difference;
+    worst = std::max(worst, difference);
     if (ours > row.period + kRounding) {
-      ++comparison.longer;
+      ++longer;
       std::printf("longer by %.3f %%: %s\n", 100 * difference, row.text.c_str());
     } else {
-      ++(ours + kRounding < row.period ? comparison.shorter : comparison.equal);
+      ++(ours + kRounding < row.period ? shorter : equal);
     }
   }
-  std::printf("%d shorter, %d equal, %d longer; mean %+.3f %%, worst %+.3f %%\n",
-              comparison.shorter, comparison.equal, comparison.longer,
-              100 * comparison.sum / static_cast<double>(rows.size()), 100 * comparison.worst);
-  return comparison;
+  std::printf("%d shorter, %d equal, %d longer; mean %+.3f %%, worst %+.3f %%\n", shorter, equal,
+              longer, 100 * sum / static_cast<double>(rows.size()), 100 * worst);
+  EXPECT_LE(longer, limits.longer);
+  EXPECT_LE(worst, limits.worst);
 }
 
 TEST(MemoryTimeFrontAndPeers, IsRarelyLongerThanVMinByGreed) {
-  const std::vector<PeerRow> rows = grid_rows("v-min-greedy");
-  ASSERT_EQ(rows.size(), 55u);
-  const Comparison comparison = compare(rows);
-  EXPECT_LE(comparison.longer, 4);
-  EXPECT_LE(comparison.worst, 0.001);
+  expect_rarely_longer(grid_rows("v-min-greedy"), {.rows = 55, .longer = 4, .worst = 0.001});
 }
 
 TEST(MemoryTimeFrontAndPeers, IsRarelyLongerThanVHalfByGreed) {
-  const std::vector<PeerRow> rows = grid_rows("v-half-greedy");
-  ASSERT_EQ(rows.size(), 69u);
-  const Comparison comparison = compare(rows);
-  EXPECT_LE(comparison.longer, 2);
-  EXPECT_LE(comparison.worst, 0.005);
+  expect_rarely_longer(grid_rows("v-half-greedy"), {.rows = 69, .longer = 2, .worst = 0.005});
 }
 
 TEST(MemoryTimeFrontAndPeers, IsCloseToTheHeuristicOfZbV) {
-  const std::vector<PeerRow> rows = grid_rows("zb-v-heuristic");
-  ASSERT_EQ(rows.size(), 55u);
-  const Comparison comparison = compare(rows);
-  EXPECT_LE(comparison.longer, 14);
-  EXPECT_LE(comparison.worst, 0.005);
+  expect_rarely_longer(grid_rows("zb-v-heuristic"), {.rows = 55, .longer = 14, .worst = 0.005});
 }
 
 TEST(MemoryTimeFrontAndPeers, IsRarelyLongerThanTheAdaptiveScheduler) {
-  const std::vector<PeerRow> rows = adaptive_rows();
-  ASSERT_EQ(rows.size(), 20u);
-  const Comparison comparison = compare(rows);
-  EXPECT_LE(comparison.longer, 1);
-  EXPECT_LE(comparison.worst, 0.018);
+  expect_rarely_longer(adaptive_rows(), {.rows = 20, .longer = 1, .worst = 0.018});
 }
 
 }  // namespace
