@@ -2,6 +2,5 @@
 #include "expect_sound_import.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  meshwright::expect_sound_import(data, size, meshwright::import_nccl_topology);
-  return 0;
+  return meshwright::expect_sound_import(data, size, meshwright::import_nccl_topology);
 }

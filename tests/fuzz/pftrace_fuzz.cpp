@@ -1,19 +1,11 @@
 /// Any bytes are rejected with InputError, or are a timeline that survives another round trip.
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include "core/base/check.hpp"
-#include "core/base/error.hpp"
 #include "core/formats/pftrace.hpp"
+#include "fuzz_reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace meshwright;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  try {
-    const Timeline timeline = timeline_from_pftrace(bytes, "input");
+  return fuzz_reader(data, size, [](std::string_view input) {
+    const Timeline timeline = timeline_from_pftrace(input, "input");
     MW_CHECK(timeline_from_pftrace(to_pftrace(timeline), "again") == timeline);
-  } catch (const InputError&) {
-  }
-  return 0;
+  });
 }

@@ -74,6 +74,12 @@ TaskId GraphBuilder::add_receive(TaskId send, const TaskPlace& place) {
   return receive;
 }
 
+GraphBuilder::Transfer GraphBuilder::add_transfer(WorkId message, int from, int to,
+                                                  const std::vector<TaskId>& after) {
+  const TaskId send = add_task(message, {.rank = from, .stream = Stream::kSendNext}, after);
+  return {send, add_receive(send, {.rank = to, .stream = Stream::kReceivePrevious})};
+}
+
 std::vector<TaskId> GraphBuilder::add_collective(WorkId work, Stream stream,
                                                  const std::vector<int>& ranks,
                                                  const std::vector<std::vector<TaskId>>& after) {

@@ -23,7 +23,10 @@ struct GraphBuilder {
   TaskGraph graph;
   std::vector<WorkPrice> prices;  ///< by work
 
-  GraphBuilder() { graph.dependency_begin = {0}; }
+  explicit GraphBuilder(int ranks = 0) {
+    graph.dependency_begin = {0};
+    for (int r = 0; r < ranks; ++r) add_rank();
+  }
   int add_rank(int multiplicity = 1);  ///< on the device of the same number
   /// All of the time is one GEMM.
   WorkId add_compute(TaskKind kind, Ticks duration);
@@ -34,6 +37,11 @@ struct GraphBuilder {
   TaskId add_task(WorkId work, const TaskPlace& place, const std::vector<TaskId>& after = {});
   /// Adds the receive of a send's message at `place`.
   TaskId add_receive(TaskId send, const TaskPlace& place);
+  struct Transfer {
+    TaskId send, receive;
+  };
+  /// A message to the next stage; its send waits for `after`.
+  Transfer add_transfer(WorkId message, int from, int to, const std::vector<TaskId>& after = {});
   /// One member per rank, on `stream`, in the order of `ranks`; member i waits for after[i].
   std::vector<TaskId> add_collective(WorkId work, Stream stream, const std::vector<int>& ranks,
                                      const std::vector<std::vector<TaskId>>& after);

@@ -26,11 +26,15 @@ LinkNetwork network_of(int nodes, int devices, BytesPerSecond port) {
   return LinkNetwork(cluster, nodes * devices);
 }
 
+/// On two nodes of `devices` devices whose ports send one byte per tick.
+SimulatedTimes times_on_two_nodes(const GraphBuilder& g, int devices) {
+  return simulate_with_contention(g.graph, g.prices, network_of(2, devices, kByteATick));
+}
+
 /// Any mix of compute tasks, messages and collectives on a few ranks.
 GraphBuilder random_graph(std::mt19937& random, int ranks, int tasks) {
   const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  GraphBuilder g;
-  for (int r = 0; r < ranks; ++r) g.add_rank();
+  GraphBuilder g(ranks);
   for (int t = 0; t < tasks; ++t) {
     std::vector<TaskId> after;
     for (int d = upto(3); d > 0 && !g.graph.tasks.empty(); --d)
@@ -40,8 +44,7 @@ GraphBuilder random_graph(std::mt19937& random, int ranks, int tasks) {
       g.add_task(g.add_compute(TaskKind::kForward, Ticks(upto(100))), {.rank = from}, after);
     } else if (kind == 2) {
       const WorkId message = g.add_message(Bytes(1), Ticks(upto(60)), Ticks(upto(40)));
-      const TaskId send = g.add_task(message, {.rank = from, .stream = Stream::kSendNext}, after);
-      g.add_receive(send, {.rank = (from + 1) % ranks, .stream = Stream::kReceivePrevious});
+      g.add_transfer(message, from, (from + 1) % ranks, after);
     } else {
       const WorkId work = g.add_collective_work(Axis::kData, Ticks(upto(80)));
       g.graph.works[work.index()].collective.bytes = Bytes(upto(60));
@@ -96,16 +99,12 @@ TEST(EventLoop, EqualsTheLinearPassForEverySmallPipelineWithWideLinks) {
 // second 40 ticks later. Alone each would take 100. Shared from 40 on: the first ends at
 // 40 + 2 * 60 = 160, the second has 40 left and ends at 200; both arrive 7 later.
 TEST(EventLoop, SharesANodesPort) {
-  GraphBuilder g;
-  for (int r = 0; r < 4; ++r) g.add_rank();
+  GraphBuilder g(4);
   const WorkId message = g.add_message(Bytes(100), Ticks(100), Ticks(7));
   const TaskId delay = g.add_task(g.add_compute(TaskKind::kForward, Ticks(40)), {.rank = 1});
-  const TaskId s0 = g.add_task(message, {.rank = 0, .stream = Stream::kSendNext});
-  const TaskId r0 = g.add_receive(s0, {.rank = 2, .stream = Stream::kReceivePrevious});
-  const TaskId s1 = g.add_task(message, {.rank = 1, .stream = Stream::kSendNext}, {delay});
-  const TaskId r1 = g.add_receive(s1, {.rank = 3, .stream = Stream::kReceivePrevious});
-  const SimulatedTimes times =
-      simulate_with_contention(g.graph, g.prices, network_of(2, 2, kByteATick));
+  const auto [s0, r0] = g.add_transfer(message, 0, 2);
+  const auto [s1, r1] = g.add_transfer(message, 1, 3, {delay});
+  const SimulatedTimes times = times_on_two_nodes(g, 2);
   EXPECT_EQ(times.end[s0.index()], Ticks(160));
   EXPECT_EQ(times.end[r0.index()], Ticks(167));
   EXPECT_EQ(times.start[s1.index()], Ticks(40));
@@ -133,21 +132,16 @@ TEST(EventLoop, NeverEndsATaskBeforeTheLinearPass) {
 /// Two nodes of one device. An all-gather of `bytes` for `duration`, and, unless it is zero, a
 /// message of 1,000 bytes from the first to the second, which alone takes 1,000 ticks.
 GraphBuilder gather_and_message(Bytes bytes, Ticks duration, bool with_message) {
-  GraphBuilder g;
-  g.add_rank();
-  g.add_rank();
+  GraphBuilder g(2);
   const WorkId work = g.add_collective_work(Axis::kData, duration);
   g.graph.works[work.index()].collective = {
       .kind = CollectiveKind::kAllGather, .bytes = bytes, .group = {}};
   g.add_collective(work, Stream::kData, {0, 1}, {{}, {}});
   if (!with_message) return g;
   const WorkId message = g.add_message(Bytes(1000), Ticks(1000), Ticks(0));
-  g.add_receive(g.add_task(message, {.rank = 0, .stream = Stream::kSendNext}),
-                {.rank = 1, .stream = Stream::kReceivePrevious});
+  g.add_transfer(message, 0, 1);
   return g;
 }
-
-Ticks end_of(const SimulatedTimes& times, std::size_t task) { return times.end[task]; }
 
 // Of 2,000 bytes gathered by two, half goes each way: 1,000 over each port. Priced at 1,000 ticks
 // it fills its ports and takes 1,000; so it does if the links would need longer: the price decides.
@@ -164,36 +158,29 @@ TEST(EventLoop, LeavesALonelyCollectiveAtItsPrice) {
 // of the collective end together, although nothing else uses the way back.
 TEST(EventLoop, SharesAPortBetweenACollectiveAndAMessage) {
   const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(1000), true);
-  const SimulatedTimes times =
-      simulate_with_contention(g.graph, g.prices, network_of(2, 1, kByteATick));
-  EXPECT_EQ(end_of(times, 0), Ticks(2000));
-  EXPECT_EQ(end_of(times, 1), Ticks(2000));
-  EXPECT_EQ(end_of(times, 3), Ticks(2000));
+  const SimulatedTimes times = times_on_two_nodes(g, 1);
+  for (const std::size_t task : {0, 1, 3}) EXPECT_EQ(times.end[task], Ticks(2000)) << task;
 }
 
 // Priced at 4,000 ticks the collective asks for a quarter of the port and gets it; the message has
 // three quarters: 1,000 / 0.75 = 1,333.3, rounded up.
 TEST(EventLoop, LeavesToAMessageWhatACollectiveDoesNotAskFor) {
   const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(4000), true);
-  const SimulatedTimes times =
-      simulate_with_contention(g.graph, g.prices, network_of(2, 1, kByteATick));
-  EXPECT_EQ(end_of(times, 0), Ticks(4000));
-  EXPECT_EQ(end_of(times, 3), Ticks(1334));
+  const SimulatedTimes times = times_on_two_nodes(g, 1);
+  EXPECT_EQ(times.end[0], Ticks(4000));
+  EXPECT_EQ(times.end[3], Ticks(1334));
 }
 
 // Two groups of a node's two devices each gather across the node's one port: priced alone at 1,000
 // ticks, together at half speed: 2,000.
 TEST(EventLoop, SharesAPortBetweenTwoCollectives) {
-  GraphBuilder g;
-  for (int r = 0; r < 4; ++r) g.add_rank();
+  GraphBuilder g(4);
   const WorkId work = g.add_collective_work(Axis::kData, Ticks(1000));
   g.graph.works[work.index()].collective = {
       .kind = CollectiveKind::kAllGather, .bytes = Bytes(2000), .group = {}};
   g.add_collective(work, Stream::kData, {0, 2}, {{}, {}});
   g.add_collective(work, Stream::kData, {1, 3}, {{}, {}});
-  const SimulatedTimes times =
-      simulate_with_contention(g.graph, g.prices, network_of(2, 2, kByteATick));
-  EXPECT_EQ(times.end, std::vector<Ticks>(4, Ticks(2000)));
+  EXPECT_EQ(times_on_two_nodes(g, 2).end, std::vector<Ticks>(4, Ticks(2000)));
 }
 
 }  // namespace

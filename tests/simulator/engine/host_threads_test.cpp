@@ -31,8 +31,7 @@ Evaluation evaluated(const GraphBuilder& g) {
 // Three passes of 10 on the device, launched in 30 each; the last kernel takes 2: the host is done
 // at 90, the device at 92.
 TEST(HostThreads, BoundPassesOfSmallKernels) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   const WorkId pass = launched_pass(g, Ticks(10), Ticks(30), Ticks(32));
   for (int i = 0; i < 3; ++i) g.add_task(pass, {.rank = 0, .microbatch = i});
   const SimulatedTimes times = simulate(g.graph, g.prices);
@@ -46,8 +45,7 @@ TEST(HostThreads, BoundPassesOfSmallKernels) {
 // A long pass lets the host run ahead: the launch-bound pass after it (30 of host time, 10 on the
 // device) starts with its kernels in the queue and is not delayed.
 TEST(HostThreads, RunAheadOfTheDevice) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   g.add_task(launched_pass(g, Ticks(100), Ticks(5), Ticks(101)), {.rank = 0});
   g.add_task(launched_pass(g, Ticks(10), Ticks(30), Ticks(32)), {.rank = 0, .microbatch = 1});
   const SimulatedTimes times = simulate(g.graph, g.prices);
@@ -58,8 +56,7 @@ TEST(HostThreads, RunAheadOfTheDevice) {
 // ends 3 later for its launches, and the host is done 8 after its start. The third one, launched in
 // 30, cannot be in the queue by then: 101 + 8 + 32.
 TEST(HostThreads, FallBackBehindADeviceThatTheyWaitFor) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   g.add_task(launched_pass(g, Ticks(100), Ticks(5), Ticks(101)), {.rank = 0});
   const WorkId waiting = launched_pass(g, Ticks(8), Ticks(15), Ticks(18));
   g.prices[waiting.index()].host_since_start = Ticks(8);
@@ -77,12 +74,9 @@ TEST(HostThreads, FallBackBehindADeviceThatTheyWaitFor) {
 // kernels are in the queue: 50 + 10.
 TEST(HostThreads, WaitForMessagesOnlyIfTheTrainerDoes) {
   for (const bool waits : {false, true}) {
-    GraphBuilder g;
-    g.add_rank();
-    g.add_rank();
-    const TaskId send = g.add_task(g.add_message(Bytes(1), Ticks(50), Ticks(0)),
-                                   {.rank = 0, .stream = Stream::kSendNext});
-    const TaskId received = g.add_receive(send, {.rank = 1, .stream = Stream::kReceivePrevious});
+    GraphBuilder g(2);
+    const TaskId received =
+        g.add_transfer(g.add_message(Bytes(1), Ticks(50), Ticks(0)), 0, 1).receive;
     const TaskId pass = g.add_task(launched_pass(g, Ticks(10), Ticks(30), Ticks(32), waits),
                                    {.rank = 1}, {received});
     const SimulatedTimes times = simulate(g.graph, g.prices);
@@ -92,8 +86,7 @@ TEST(HostThreads, WaitForMessagesOnlyIfTheTrainerDoes) {
 }
 
 TEST(HostThreads, GiveTheSameTimesWithContention) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   const WorkId pass = launched_pass(g, Ticks(10), Ticks(30), Ticks(32));
   for (int i = 0; i < 3; ++i) g.add_task(pass, {.rank = 0, .microbatch = i});
   const SimulatedTimes shared = simulate_with_contention(

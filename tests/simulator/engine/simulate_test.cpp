@@ -26,9 +26,7 @@ Ticks simulated(std::string_view name, const PipelineSize& size, const MessageCo
 
 // Rank 0 computes a (10) and then b (5); rank 1 computes c (20), which needs a.
 TEST(LinearPass, StartsATaskWhenItsStreamAndItsDependenciesAllowIt) {
-  GraphBuilder g;
-  g.add_rank();
-  g.add_rank();
+  GraphBuilder g(2);
   const TaskId a = g.add_task(g.add_compute(TaskKind::kForward, Ticks(10)), {.rank = 0});
   const TaskId b = g.add_task(g.add_compute(TaskKind::kForward, Ticks(5)), {.rank = 0});
   const TaskId c = g.add_task(g.add_compute(TaskKind::kForward, Ticks(20)), {.rank = 1}, {a});
@@ -44,16 +42,12 @@ TEST(LinearPass, StartsATaskWhenItsStreamAndItsDependenciesAllowIt) {
 // A message occupies its sender for 7 and arrives 3 later: [10, 17) there, [13, 20) here. The next
 // one is ready at 12 but follows the first: [17, 24) and [20, 27).
 TEST(LinearPass, DelaysMessagesByTheLatencyAndSendsThemOneAfterAnother) {
-  GraphBuilder g;
-  g.add_rank();
-  g.add_rank();
+  GraphBuilder g(2);
   const WorkId message = g.add_message(Bytes(70), Ticks(7), Ticks(3));
   const TaskId first = g.add_task(g.add_compute(TaskKind::kForward, Ticks(10)), {.rank = 0});
   const TaskId second = g.add_task(g.add_compute(TaskKind::kForward, Ticks(2)), {.rank = 0});
-  const TaskId s1 = g.add_task(message, {.rank = 0, .stream = Stream::kSendNext}, {first});
-  const TaskId r1 = g.add_receive(s1, {.rank = 1, .stream = Stream::kReceivePrevious});
-  const TaskId s2 = g.add_task(message, {.rank = 0, .stream = Stream::kSendNext}, {second});
-  const TaskId r2 = g.add_receive(s2, {.rank = 1, .stream = Stream::kReceivePrevious});
+  const auto [s1, r1] = g.add_transfer(message, 0, 1, {first});
+  const auto [s2, r2] = g.add_transfer(message, 0, 1, {second});
   const SimulatedTimes times = simulate(g.graph, g.prices);
   EXPECT_EQ(times.start[s1.index()], Ticks(10));
   EXPECT_EQ(times.end[s1.index()], Ticks(17));
@@ -67,15 +61,9 @@ TEST(LinearPass, DelaysMessagesByTheLatencyAndSendsThemOneAfterAnother) {
 // A long latency before a short one: the second message would arrive at 12 + 1 = 13, but the first
 // one arrives at 10 + 50 only.
 TEST(LinearPass, LetsNoMessageOvertakeTheOneBefore) {
-  GraphBuilder g;
-  g.add_rank();
-  g.add_rank();
-  const TaskId s1 = g.add_task(g.add_message(Bytes(1), Ticks(10), Ticks(50)),
-                               {.rank = 0, .stream = Stream::kSendNext});
-  const TaskId r1 = g.add_receive(s1, {.rank = 1, .stream = Stream::kReceivePrevious});
-  const TaskId s2 = g.add_task(g.add_message(Bytes(1), Ticks(2), Ticks(1)),
-                               {.rank = 0, .stream = Stream::kSendNext});
-  const TaskId r2 = g.add_receive(s2, {.rank = 1, .stream = Stream::kReceivePrevious});
+  GraphBuilder g(2);
+  const TaskId r1 = g.add_transfer(g.add_message(Bytes(1), Ticks(10), Ticks(50)), 0, 1).receive;
+  const TaskId r2 = g.add_transfer(g.add_message(Bytes(1), Ticks(2), Ticks(1)), 0, 1).receive;
   const SimulatedTimes times = simulate(g.graph, g.prices);
   EXPECT_EQ(times.end[r1.index()], Ticks(60));
   EXPECT_EQ(times.start[r2.index()], Ticks(60));
@@ -101,8 +89,7 @@ TEST(LinearPass, BeginsACollectiveWithItsLastMember) {
 }
 
 TEST(LinearPass, ReusesTheMemoryOfEarlierTimes) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   g.add_task(g.add_compute(TaskKind::kForward, Ticks(10)), {.rank = 0});
   SimulatedTimes times{.start = {Ticks(1), Ticks(2)}, .end = {Ticks(3), Ticks(4)}};
   simulate(g.graph, g.prices, times);

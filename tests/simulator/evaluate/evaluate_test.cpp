@@ -169,8 +169,7 @@ TEST(Evaluate, TellsWaitingForACollectiveFromWaitingForItsMembers) {
 // the optimizer starts at 32. 10 of the 22 are hidden, 12 are exposed though the optimizer names
 // the second bucket only.
 TEST(Evaluate, FollowsAChainOfCollectivesBackToWhatHidesIt) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   const WorkId pass = g.add_compute(TaskKind::kBackward, Ticks(10));
   const TaskId b0 = g.add_task(pass, {.rank = 0});
   const TaskId b1 = g.add_task(pass, {.rank = 0});
@@ -186,8 +185,7 @@ TEST(Evaluate, FollowsAChainOfCollectivesBackToWhatHidesIt) {
 
 // Inside a task: 5 GEMM, 2 memory-bound, 3 blocking tensor all-reduce, 4 recomputed; 14 in all.
 TEST(Evaluate, TakesTasksApartAsTheirPricesSay) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   const WorkId work = g.add_compute(TaskKind::kBackward, Ticks(5));
   WorkPrice& price = g.prices[work.index()];
   price.kernels[static_cast<std::size_t>(KernelKind::kMemoryBound)] = Ticks(2);
@@ -206,8 +204,7 @@ TEST(Evaluate, TakesTasksApartAsTheirPricesSay) {
 }
 
 TEST(Evaluate, RefusesPricesThatDoNotAddUp) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   const WorkId work = g.add_compute(TaskKind::kForward, Ticks(5));
   g.prices[work.index()].duration = Ticks(6);
   g.add_task(work, {.rank = 0});

@@ -19,8 +19,7 @@ MemoryAmounts only(MemoryClass memory_class, int bytes) {
 // frees the 10. In the order F F B B:
 //   F: 110 + 5 = 115   F: 120 + 5 = 125   B: 120 + 20 = 140 (peak)   B: 110 + 20 = 130
 TEST(PeakMemory, IsTheLargestSumOfHeldAndTransientMemory) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   g.graph.ranks[0].resident = only(MemoryClass::kWeights, 100);
   const WorkId forward = g.add_compute(TaskKind::kForward, Ticks(1));
   g.graph.works[forward.index()].acquired = only(MemoryClass::kActivations, 10);
@@ -39,8 +38,7 @@ TEST(PeakMemory, IsTheLargestSumOfHeldAndTransientMemory) {
 }
 
 TEST(PeakMemory, IsWhatIsResidentWhereNothingRuns) {
-  GraphBuilder g;
-  g.add_rank();
+  GraphBuilder g(1);
   g.graph.ranks[0].resident = only(MemoryClass::kOptimizer, 7);
   EXPECT_EQ(peak_memory_by_rank(g.graph)[0], only(MemoryClass::kOptimizer, 7));
 }

@@ -104,36 +104,33 @@ TEST(BytesOnLinks, OfCopiesToTheHostAreNone) {
                   .empty());
 }
 
+CollectiveLoad load_of(CollectiveKind kind, Bytes bytes, const std::vector<DeviceId>& members,
+                       Seconds price) {
+  return collective_load({.kind = kind, .bytes = bytes, .group = {}}, members, two_nodes(),
+                         to_ticks(price));
+}
+
 // All-reduce of 4 GB between devices 0 and 4: a hop of 4 GB by ports of 25 GB/s takes 160 ms at
 // least. Priced at 320 ms it asks for half a port: 12.5 GB/s.
 TEST(CollectiveLoad, AsksForNoMoreThanItsPrice) {
-  const LinkNetwork network = two_nodes();
-  const Collective reduce{
-      .kind = CollectiveKind::kAllReduce, .bytes = Bytes(4'000'000'000), .group = {}};
   const CollectiveLoad load =
-      collective_load(reduce, devices({0, 4}), network, to_ticks(Seconds(0.32)));
+      load_of(CollectiveKind::kAllReduce, Bytes(4'000'000'000), devices({0, 4}), Seconds(0.32));
   EXPECT_NEAR(load.rate.value, 12.5e9, 1);
   EXPECT_EQ(load.shares, std::vector<double>(4, 1.0));
 }
 
 // Priced faster than the links allow, it just fills them: its price remains its limit.
 TEST(CollectiveLoad, NeverAsksForMoreThanALinkHas) {
-  const LinkNetwork network = two_nodes();
-  const Collective reduce{
-      .kind = CollectiveKind::kAllReduce, .bytes = Bytes(4'000'000'000), .group = {}};
-  const CollectiveLoad load =
-      collective_load(reduce, devices({0, 4}), network, to_ticks(Seconds(0.1)));
-  EXPECT_EQ(load.rate.value, 25e9);
+  EXPECT_EQ(load_of(CollectiveKind::kAllReduce, Bytes(4'000'000'000), devices({0, 4}), Seconds(0.1))
+                .rate.value,
+            25e9);
 }
 
 // Devices 0, 2 | 4, 6: 60 bytes over links of 300 GB/s and over ports of 25: the ports are fullest,
 // so the rate is that of a port; the others carry as much.
 TEST(CollectiveLoad, CountsAsOneFlowOnItsFullestLink) {
-  const LinkNetwork network = two_nodes();
-  const Collective gather{
-      .kind = CollectiveKind::kAllGather, .bytes = Bytes(160'000'000'000), .group = {}};
-  const CollectiveLoad load =
-      collective_load(gather, devices({0, 2, 4, 6}), network, to_ticks(Seconds(2.4)));
+  const CollectiveLoad load = load_of(CollectiveKind::kAllGather, Bytes(160'000'000'000),
+                                      devices({0, 2, 4, 6}), Seconds(2.4));
   EXPECT_NEAR(load.rate.value, 25e9, 1);
   EXPECT_EQ(load.route.size(), 16u);
   for (const double share : load.shares) EXPECT_NEAR(share, 1, 1e-12);

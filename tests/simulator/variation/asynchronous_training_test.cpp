@@ -46,18 +46,15 @@ TEST(AsynchronousTraining, IsBoundByTheServersLink) {
 // workers take pull 1 + compute 10 + push 1 = 12 us, 13 if they collide; during the slow one's 102
 // us, each of the two others updates about eight times.
 TEST(AsynchronousTraining, LetsFastWorkersPassASlowOne) {
-  const AsynchronousResult even = simulate_asynchronous({.compute = {us(10), us(10), us(10)},
-                                                         .push = us(1),
-                                                         .update = {},
-                                                         .pull = us(1),
-                                                         .latency = {},
-                                                         .turns = 8});
-  const AsynchronousResult uneven = simulate_asynchronous({.compute = {us(10), us(10), us(100)},
-                                                           .push = us(1),
-                                                           .update = {},
-                                                           .pull = us(1),
-                                                           .latency = {},
-                                                           .turns = 8});
+  AsynchronousTraining training{.compute = {us(10), us(10), us(10)},
+                                .push = us(1),
+                                .update = {},
+                                .pull = us(1),
+                                .latency = {},
+                                .turns = 8};
+  const AsynchronousResult even = simulate_asynchronous(training);
+  training.compute.back() = us(100);
+  const AsynchronousResult uneven = simulate_asynchronous(training);
   EXPECT_LT(even.staleness.size(), 4u);  // staleness is at most 2
   EXPECT_GE(uneven.staleness.size(), 15u);
   // The slow one alone takes 8 * 102 us; the others add at most one message per iteration.
