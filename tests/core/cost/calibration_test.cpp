@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/complaints.hpp"
+#include "tests/replaced.hpp"
 
 namespace meshwright {
 namespace {
@@ -196,12 +197,6 @@ TEST(Calibration, NamesEveryKernelThatCannotBe) {
       hints_of(calibration),
       (std::vector<std::string>{"x#/machine/cores", "x#/machine/noise_ns", "x#/kernels/0/points/1",
                                 "x#/kernels/1/points/0", "x#/kernels/2"}));
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), with);
 }
 
 // Every invalid value is reported with its location; nothing is returned after a partial read.

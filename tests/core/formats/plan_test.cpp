@@ -7,6 +7,7 @@
 
 #include "tests/complaints.hpp"
 #include "tests/golden.hpp"
+#include "tests/replaced.hpp"
 
 namespace meshwright {
 namespace {
@@ -58,10 +59,7 @@ std::string refusal_of(const std::string& text) {
 
 /// The small file with one substring replaced.
 std::string edited(const std::string& from, const std::string& to) {
-  std::string text = to_json(small_file());
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return replaced(to_json(small_file()), from, to);
 }
 
 TEST(PlanFile, LooksAsTheGoldenFileDoes) {
@@ -174,10 +172,9 @@ TEST(PlanFile, SaysWhatWasExpectedAndWhatItGot) {
 }
 
 TEST(PlanFile, RefusesDegreesWhoseProductIsBeyondAnyMachine) {
-  std::string text = edited("\"tp\": 8", "\"tp\": 1000000");
-  const std::string from = "\"dp\": 2";
-  text.replace(text.find(from), from.size(), "\"dp\": 1000000");
-  EXPECT_THAT(refusal_of(text), HasSubstr("tp x pp x dp x cp exceeds"));
+  const std::string text = edited("\"tp\": 8", "\"tp\": 1000000");
+  EXPECT_THAT(refusal_of(replaced(text, "\"dp\": 2", "\"dp\": 1000000")),
+              HasSubstr("tp x pp x dp x cp exceeds"));
 }
 
 TEST(PlanFile, RefusesFiguresOfAnotherStrategy) {
@@ -186,9 +183,8 @@ TEST(PlanFile, RefusesFiguresOfAnotherStrategy) {
 }
 
 TEST(PlanFile, ReportsEverythingInOnePass) {
-  std::string text = edited("\"tp\": 8", "\"tp\": 0");
-  text.replace(text.find("\"cost_model\""), 12, "\"costmodel\"");
-  const std::string message = refusal_of(text);
+  const std::string message =
+      refusal_of(replaced(edited("\"tp\": 8", "\"tp\": 0"), "\"cost_model\"", "\"costmodel\""));
   EXPECT_THAT(message, HasSubstr("/strategy/tp"));
   EXPECT_THAT(message, HasSubstr("missing key 'cost_model'"));
   EXPECT_THAT(message, HasSubstr("did you mean 'cost_model'"));

@@ -9,6 +9,7 @@
 #include "core/plan/plan.hpp"
 #include "tests/complaints.hpp"
 #include "tests/core/tiny_models.hpp"
+#include "tests/replaced.hpp"
 
 namespace meshwright {
 namespace {
@@ -53,8 +54,7 @@ TEST(DataParallelism, NamesWordsThatItDoesNotKnow) {
   PlanFile file;
   file.plan = even_plan(strategy_of({}, 1), 4, 1);
   file.plan.strategy.data_parallelism.kind = DataParallelKind::kRing;
-  std::string text = to_json(file);
-  text.replace(text.find("\"ring\""), 6, "\"rung\"");
+  const std::string text = replaced(to_json(file), "\"ring\"", "\"rung\"");
   const Diagnostic unknown =
       diagnostics_of([&] { plan_file_from_json(text, "x.plan.json"); }).at(0);
   EXPECT_EQ(unknown.where, "x.plan.json#/strategy/data_parallel");

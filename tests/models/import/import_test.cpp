@@ -23,6 +23,16 @@ const NodeModel& node_of(const ImportedCluster& imported) {
   return imported.cluster.nodes.at(imported.cluster.groups.front().node);
 }
 
+using Mistakes = std::vector<std::pair<std::string, std::string>>;  ///< text, part of the complaint
+
+void expect_complaints(const std::function<void(const NamedText&)>& import,
+                       const Mistakes& mistakes) {
+  for (const auto& [text, complaint] : mistakes) {
+    const NamedText source = named(text);
+    EXPECT_THAT(complaints_of([&] { import(source); }), testing::HasSubstr(complaint)) << text;
+  }
+}
+
 // ---- cluster files ------------------------------------------------------------------------------
 
 TEST(ClusterFile, ComesBackAsItWasWrittenForEveryPreset) {
@@ -130,18 +140,14 @@ TEST(ImportNvidiaSmi, KnowsAGpuAloneAndItsFileGivesItBack) {
 }
 
 TEST(ImportNvidiaSmi, RefusesWhatIsNoMatrix) {
-  const auto complaints = [](const std::string& text) {
-    return complaints_of([&] { import_nvidia_smi(named(text), like("dgx-h100")); });
-  };
-  EXPECT_THAT(complaints(""), testing::HasSubstr("no header with GPU0 found"));
-  EXPECT_THAT(complaints("\tGPU0\tGPU1\nGPU0\t X \tNV4\n"),
-              testing::HasSubstr("header has 2 GPUs, but the matrix has 1 rows"));
-  EXPECT_THAT(complaints("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV2\t X \n"),
-              testing::HasSubstr("box:3: GPU1 to GPU0 is NV2, but GPU0 to GPU1 is NV4"));
-  EXPECT_THAT(complaints("\tGPU0\tGPU1\nGPU0\t X \tfast\nGPU1\tfast\t X \n"),
-              testing::HasSubstr("box:2: invalid connection 'fast'"));
-  EXPECT_THAT(complaints("\tGPU0\tGPU2\n"),
-              testing::HasSubstr("expected column 2 to be 'GPU1', got 'GPU2'"));
+  expect_complaints(
+      [](const NamedText& text) { import_nvidia_smi(text, like("dgx-h100")); },
+      {{"", "no header with GPU0 found"},
+       {"\tGPU0\tGPU1\nGPU0\t X \tNV4\n", "header has 2 GPUs, but the matrix has 1 rows"},
+       {"\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV2\t X \n",
+        "box:3: GPU1 to GPU0 is NV2, but GPU0 to GPU1 is NV4"},
+       {"\tGPU0\tGPU1\nGPU0\t X \tfast\nGPU1\tfast\t X \n", "box:2: invalid connection 'fast'"},
+       {"\tGPU0\tGPU2\n", "expected column 2 to be 'GPU1', got 'GPU2'"}});
 }
 
 // ---- NCCL's topology ----------------------------------------------------------------------------
@@ -202,20 +208,17 @@ TEST(ImportNcclTopology, DrawsTheTreeOfAPcieBox) {
 }
 
 TEST(ImportNcclTopology, RefusesWhatCannotBe) {
-  const auto complaints = [](const std::string& text) {
-    return complaints_of([&] { import_nccl_topology(named(text), {}); });
-  };
-  EXPECT_THAT(complaints("<system><cpu></system>"), testing::HasSubstr("box:1: invalid XML"));
-  EXPECT_THAT(complaints("<!DOCTYPE a [<!ENTITY b \"c\">]><system/>"),
-              testing::HasSubstr("document type declarations are not allowed"));
-  EXPECT_THAT(complaints("<graphs/>"), testing::HasSubstr("expected <system> as the root element"));
-  EXPECT_THAT(complaints("<system/>"), testing::HasSubstr("no <gpu> element found"));
-  EXPECT_THAT(complaints(topology(4, 80, 12, "0")),
-              testing::HasSubstr("port 'mlx5_0' has a speed of 0 Mbit/s"));
-  EXPECT_THAT(complaints(topology(4, 86, 4, "")), testing::HasSubstr("compute capability 86"));
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "<a>";
-  EXPECT_THAT(complaints(deep), testing::HasSubstr("elements nested deeper than 64"));
+  expect_complaints(
+      [](const NamedText& text) { import_nccl_topology(text, {}); },
+      {{"<system><cpu></system>", "box:1: invalid XML"},
+       {"<!DOCTYPE a [<!ENTITY b \"c\">]><system/>", "document type declarations are not allowed"},
+       {"<graphs/>", "expected <system> as the root element"},
+       {"<system/>", "no <gpu> element found"},
+       {topology(4, 80, 12, "0"), "port 'mlx5_0' has a speed of 0 Mbit/s"},
+       {topology(4, 86, 4, ""), "compute capability 86"},
+       {deep, "elements nested deeper than 64"}});
 }
 
 // ---- nccl-tests ---------------------------------------------------------------------------------
@@ -281,23 +284,19 @@ TEST(ImportNcclTests, ReadsJson) {
 }
 
 TEST(ImportNcclTests, RefusesWhatIsNoOutput) {
-  const auto complaints = [](const std::string& text) {
-    return complaints_of([&] { import_nccl_tests(named(text), std::nullopt); });
-  };
-  EXPECT_THAT(complaints("hello\n"), testing::HasSubstr("no rows with sizes and times found"));
-  EXPECT_THAT(complaints("1024 256\n"), testing::HasSubstr("box:1: row before the header"));
-  EXPECT_THAT(complaints("# size count time algbw\n1024 256 fast 3\n"),
-              testing::HasSubstr("box:2: expected a time in us in column 3"));
-  EXPECT_THAT(complaints("# size count time algbw\n1024 256 0.0 3\n"),
-              testing::HasSubstr("must be positive, got 1024 bytes in 0 us"));
-  EXPECT_THAT(complaints("# size count time algbw\n1024 256 7.0 3\n"),
-              testing::HasSubstr("does not name its collective"));
-  EXPECT_THAT(complaints(kGatherJson), testing::HasSubstr("does not name its collective"));
-  EXPECT_THAT(complaints("{\"results\": []}"), testing::HasSubstr("box#/config: missing object"));
   std::string no_ranks = kAllReduce;
   for (std::size_t at = 0; (at = no_ranks.find("#  Rank", at)) != std::string::npos;)
     no_ranks.replace(at, 7, "#  Task");
-  EXPECT_THAT(complaints(no_ranks), testing::HasSubstr("expected at least 2 ranks, got 0"));
+  expect_complaints(
+      [](const NamedText& text) { import_nccl_tests(text, std::nullopt); },
+      {{"hello\n", "no rows with sizes and times found"},
+       {"1024 256\n", "box:1: row before the header"},
+       {"# size count time algbw\n1024 256 fast 3\n", "box:2: expected a time in us in column 3"},
+       {"# size count time algbw\n1024 256 0.0 3\n", "must be positive, got 1024 bytes in 0 us"},
+       {"# size count time algbw\n1024 256 7.0 3\n", "does not name its collective"},
+       {kGatherJson, "does not name its collective"},
+       {"{\"results\": []}", "box#/config: missing object"},
+       {no_ranks, "expected at least 2 ranks, got 0"}});
 }
 
 // ---- Slurm --------------------------------------------------------------------------------------
@@ -330,21 +329,17 @@ TEST(ImportSlurm, ReadsTheOutputOfScontrol) {
 }
 
 TEST(ImportSlurm, RefusesWhatIsNoTree) {
-  const auto complaints = [](const std::string& text) {
-    return complaints_of([&] { import_slurm(named(text), like("dgx-h100")); });
-  };
-  EXPECT_THAT(complaints(""), testing::HasSubstr("no switches found"));
-  EXPECT_THAT(complaints("SwitchName=a Switches=b\nSwitchName=c Nodes=n1\n"),
-              testing::HasSubstr("box:1: unknown switch 'b' below 'a'"));
-  EXPECT_THAT(complaints("SwitchName=a Switches=b\nSwitchName=b Switches=a\n"),
-              testing::HasSubstr("cycle of switches"));
-  EXPECT_THAT(complaints("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n2\n"),
-              testing::HasSubstr("node 'n2' is connected to two switches"));
-  EXPECT_THAT(complaints("SwitchName=a Nodes=n[9-3]\n"), testing::HasSubstr("invalid host list"));
-  EXPECT_THAT(complaints("SwitchName=a Nodes=n[1-999999999]\n"),
-              testing::HasSubstr("more than 200000 names"));
-  EXPECT_THAT(complaints("SwitchName=a\n"), testing::HasSubstr("has neither Nodes nor Switches"));
-  EXPECT_THAT(complaints("hello\n"), testing::HasSubstr("expected Key=Value, got 'hello'"));
+  expect_complaints(
+      [](const NamedText& text) { import_slurm(text, like("dgx-h100")); },
+      {{"", "no switches found"},
+       {"SwitchName=a Switches=b\nSwitchName=c Nodes=n1\n", "box:1: unknown switch 'b' below 'a'"},
+       {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "cycle of switches"},
+       {"SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n2\n",
+        "node 'n2' is connected to two switches"},
+       {"SwitchName=a Nodes=n[9-3]\n", "invalid host list"},
+       {"SwitchName=a Nodes=n[1-999999999]\n", "more than 200000 names"},
+       {"SwitchName=a\n", "has neither Nodes nor Switches"},
+       {"hello\n", "expected Key=Value, got 'hello'"}});
   EXPECT_THAT(complaints_of([] { import_slurm(named("SwitchName=a Nodes=n1\n"), {}); }),
               testing::HasSubstr("does not describe its nodes"));
 }

@@ -8,6 +8,7 @@
 
 #include "models/load/load.hpp"
 #include "tests/complaints.hpp"
+#include "tests/replaced.hpp"
 
 namespace meshwright {
 namespace {
@@ -39,10 +40,7 @@ latency = "10 us"
 )";
 
 std::string spoiled(const std::string& from, const std::string& to) {
-  std::string text = kSmall;
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return replaced(kSmall, from, to);
 }
 
 std::string complaint_about(const std::string& text) {
@@ -77,83 +75,70 @@ TEST(ClusterFile, TakesSourcesForATableAndForOneKey) {
 
 // ---- every kind of bad input, with its full message -----------------------------------------
 
-TEST(ClusterFileError, PointsAtTheLineThatIsNotToml) {
-  EXPECT_EQ(complaint_about(spoiled("memory = \"16 GiB\"", "memory = 16 GiB")),
-            "error: x.toml:4:13: invalid TOML: Error while parsing key-value pair: expected a "
-            "comment or whitespace, saw 'G'\n"
-            "  hint: pass a cluster file (TOML)\n");
-}
-
-TEST(ClusterFileError, NamesTheUnitToAddToABareNumber) {
-  EXPECT_EQ(complaint_about(spoiled("\"16 GiB\"", "16")),
-            "error: x.toml:4:10: missing unit in 'devices.gpu.memory = 16'\n"
-            "  hint: write a string with a unit, such as \"16 GiB\"\n");
-  EXPECT_EQ(complaint_about(spoiled("\"900 GB/s\"", "\"900\"")),
-            "error: x.toml:5:20: missing unit in '900'\n"
-            "  hint: write \"900 GB/s\" or \"900 Gbit/s\"\n");
-}
-
-TEST(ClusterFileError, NamesTheUnitThatWasMeant) {
-  EXPECT_EQ(complaint_about(spoiled("\"100 Gbit/s\"", "\"100 Gbps\"")),
-            "error: x.toml:13:18: invalid unit 'Gbps' in '100 Gbps': expected a bandwidth\n"
-            "  hint: did you mean 'Gbit/s'?\n");
-}
-
-TEST(ClusterFileError, RefusesZeroAndNegativeRates) {
-  EXPECT_EQ(complaint_about(spoiled("\"900 GB/s\"", "\"0 GB/s\"")),
-            "error: x.toml:5:20: must be positive, got 0 GB/s\n"
-            "  hint: write a bandwidth as \"1.5 GB/s\" or \"2 Gbit/s\"\n");
-  EXPECT_EQ(complaint_about(spoiled("\"125 TFLOP/s\"", "\"-1 TFLOP/s\"")),
-            "error: x.toml:7:17: must be positive, got -1 TFLOP/s\n"
-            "  hint: write a FLOP rate as \"1.5 TFLOP/s\" or \"2 PFLOP/s\"\n");
-}
-
-TEST(ClusterFileError, SuggestsTheNearestKey) {
-  EXPECT_EQ(complaint_about(spoiled("launch_overhead = \"2 us\"",
-                                    "launch_overhead = \"2 us\"\nlaunch_overheat = \"2 us\"")),
-            "error: x.toml:7:1: unknown key 'devices.gpu.launch_overheat'\n"
-            "  hint: did you mean 'launch_overhead'?\n");
-}
-
-TEST(ClusterFileError, SaysWhichKeyIsMissingAndHowItLooks) {
-  EXPECT_EQ(complaint_about(spoiled("memory = \"16 GiB\"\n", "")),
-            "error: x.toml:3:1: missing key 'devices.gpu.memory'\n"
-            "  hint: add memory = \"80 GiB\"\n");
-  EXPECT_EQ(complaint_about(spoiled("schema = 1", "")),
-            "error: x.toml:1:1: missing key 'schema'\n"
-            "  hint: add schema = 1\n");
-}
-
-TEST(ClusterFileError, RefusesAnotherSchema) {
-  EXPECT_EQ(complaint_about(spoiled("schema = 1", "schema = 2")),
-            "error: x.toml:1:10: 'schema = 2' is out of range: expected 1\n");
-}
-
-TEST(ClusterFileError, RefusesWrongTypes) {
-  EXPECT_EQ(complaint_about(spoiled("device = \"gpu\"", "device = 3")),
-            "error: x.toml:10:10: invalid value 3 for 'nodes.box.device': expected a string\n"
-            "  hint: put the text in quotes\n");
-  EXPECT_EQ(complaint_about(spoiled("device_count = 4", "device_count = \"four\"")),
-            "error: x.toml:11:16: invalid value \"four\" for 'nodes.box.device_count': expected a "
-            "whole number from 1 to 16777216\n");
-  EXPECT_EQ(complaint_about(spoiled("\"pcie\"", "\"pci\"")),
-            "error: x.toml:14:18: invalid value \"pci\" for 'nodes.box.local.kind'\n"
-            "  hint: did you mean 'pcie'?\n");
-  EXPECT_EQ(complaint_about(spoiled("[[groups]]", "[groups]")),
-            "error: x.toml:16:1: expected an array of tables at 'groups', got a table\n"
-            "  hint: start each entry with [[groups]]\n");
-}
-
-TEST(ClusterFileError, FindsNamesThatPointNowhere) {
-  EXPECT_EQ(complaint_about(spoiled("device = \"gpu\"", "device = \"gqu\"")),
-            "error: x.toml:10:10: unknown device 'gqu'\n"
-            "  hint: did you mean 'gpu'? (for a device file, give a path such as ./device.toml)\n");
+TEST(ClusterFileError, PointsAtTheMistakeAndSaysHowToCorrectIt) {
+  const struct {
+    const char *from, *to, *complaint;
+  } mistakes[] = {
+      // not TOML
+      {"memory = \"16 GiB\"", "memory = 16 GiB",
+       "4:13: invalid TOML: Error while parsing key-value pair: expected a comment "
+       "or whitespace, saw 'G'\n"
+       "  hint: pass a cluster file (TOML)\n"},
+      // a bare number
+      {"\"16 GiB\"", "16",
+       "4:10: missing unit in 'devices.gpu.memory = 16'\n"
+       "  hint: write a string with a unit, such as \"16 GiB\"\n"},
+      {"\"900 GB/s\"", "\"900\"",
+       "5:20: missing unit in '900'\n"
+       "  hint: write \"900 GB/s\" or \"900 Gbit/s\"\n"},
+      // an unknown unit
+      {"\"100 Gbit/s\"", "\"100 Gbps\"",
+       "13:18: invalid unit 'Gbps' in '100 Gbps': expected a bandwidth\n"
+       "  hint: did you mean 'Gbit/s'?\n"},
+      // zero and negative rates
+      {"\"900 GB/s\"", "\"0 GB/s\"",
+       "5:20: must be positive, got 0 GB/s\n"
+       "  hint: write a bandwidth as \"1.5 GB/s\" or \"2 Gbit/s\"\n"},
+      {"\"125 TFLOP/s\"", "\"-1 TFLOP/s\"",
+       "7:17: must be positive, got -1 TFLOP/s\n"
+       "  hint: write a FLOP rate as \"1.5 TFLOP/s\" or \"2 PFLOP/s\"\n"},
+      // an unknown key
+      {"launch_overhead = \"2 us\"", "launch_overhead = \"2 us\"\nlaunch_overheat = \"2 us\"",
+       "7:1: unknown key 'devices.gpu.launch_overheat'\n"
+       "  hint: did you mean 'launch_overhead'?\n"},
+      // a missing key
+      {"memory = \"16 GiB\"\n", "",
+       "3:1: missing key 'devices.gpu.memory'\n"
+       "  hint: add memory = \"80 GiB\"\n"},
+      {"schema = 1", "",
+       "1:1: missing key 'schema'\n"
+       "  hint: add schema = 1\n"},
+      // another schema
+      {"schema = 1", "schema = 2", "1:10: 'schema = 2' is out of range: expected 1\n"},
+      // wrong types
+      {"device = \"gpu\"", "device = 3",
+       "10:10: invalid value 3 for 'nodes.box.device': expected a string\n"
+       "  hint: put the text in quotes\n"},
+      {"device_count = 4", "device_count = \"four\"",
+       "11:16: invalid value \"four\" for 'nodes.box.device_count': expected a whole "
+       "number from 1 to 16777216\n"},
+      {"\"pcie\"", "\"pci\"",
+       "14:18: invalid value \"pci\" for 'nodes.box.local.kind'\n"
+       "  hint: did you mean 'pcie'?\n"},
+      {"[[groups]]", "[groups]",
+       "16:1: expected an array of tables at 'groups', got a table\n"
+       "  hint: start each entry with [[groups]]\n"},
+      // a name that points nowhere
+      {"device = \"gpu\"", "device = \"gqu\"",
+       "10:10: unknown device 'gqu'\n"
+       "  hint: did you mean 'gpu'? (for a device file, give a path such as ./device.toml)\n"},
+  };
+  for (const auto& [from, to, complaint] : mistakes)
+    EXPECT_EQ(complaint_about(spoiled(from, to)), std::string("error: x.toml:") + complaint);
 }
 
 TEST(ClusterFileError, ReportsAllComplaintsAtOnce) {
-  std::string text = spoiled("\"16 GiB\"", "16");
-  text.replace(text.find("\"5 us\""), 6, "5");
-  EXPECT_EQ(complaint_about(text),
+  EXPECT_EQ(complaint_about(replaced(spoiled("\"16 GiB\"", "16"), "\"5 us\"", "5")),
             "error: x.toml:4:10: missing unit in 'devices.gpu.memory = 16'\n"
             "  hint: write a string with a unit, such as \"16 GiB\"\n"
             "error: x.toml:14:59: missing unit in 'nodes.box.local.latency = 5'\n"

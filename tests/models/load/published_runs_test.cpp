@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/complaints.hpp"
+#include "tests/replaced.hpp"
 
 namespace meshwright {
 namespace {
@@ -54,14 +55,7 @@ PublishedSet read(std::string text) {
 }
 
 std::string changed(std::string_view from, std::string_view to) {
-  std::string text(kSmallSet);
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos);
-  return text.replace(at, from.size(), to);
-}
-
-std::string complaints_about(std::string_view from, std::string_view to) {
-  return complaints_of([&] { read(changed(from, to)); });
+  return replaced(std::string(kSmallSet), from, to);
 }
 
 TEST(PublishedRuns, ReadsStrategyMeasurementsAndDefaults) {
@@ -113,25 +107,28 @@ TEST(PublishedRuns, FindsARunByItsId) {
 }
 
 TEST(PublishedRuns, ReportsErrorsAtTheirKeys) {
-  EXPECT_THAT(complaints_about("tp = 2", "tp = 3"),
-              HasSubstr("small.toml:14:8: 'gpus = 16' does not match the parallel sizes, whose "
-                        "product is 6"));
-  EXPECT_THAT(complaints_about("tp = 2", "tq = 2"),
-              HasSubstr("small.toml:15:6: tq: unknown key 'tq'"));
-  EXPECT_THAT(complaints_about("step_time =", "step_tme ="), HasSubstr("did you mean 'step_time'"));
-  EXPECT_THAT(complaints_about("model = \"tiny\"", "model = \"tinny\""),
-              HasSubstr("small.toml:13:9: unknown model 'tinny'\n  hint: did you mean 'tiny'"));
-  EXPECT_THAT(complaints_about("\"megatron-2021\"", "\"megatron-2020\""),
-              HasSubstr("small.toml:4:20: unknown trainer 'megatron-2020'\n  hint: did you mean"));
-  EXPECT_THAT(complaints_about("\"1.42 s\"", "1.42"), HasSubstr("small.toml:21:13"));
-  EXPECT_THAT(complaints_about("\"39.07 GiB\"", "\"39.07\""), HasSubstr("missing unit"));
-  EXPECT_THAT(complaints_about("\"reserved\"", "\"resident\""),
-              HasSubstr("small.toml:23:15: invalid value \"resident\""));
-  EXPECT_THAT(complaints_about("id = \"second\"", "id = \"first\""),
-              HasSubstr("two runs are called 'first'"));
-  EXPECT_THAT(complaints_about("memory = \"oom\"\n", ""), HasSubstr("has no measured value"));
-  EXPECT_THAT(complaints_about("global_batch = 32\n", ""),
-              HasSubstr("small.toml:11:1: : missing key 'global_batch'"));
+  const struct {
+    const char *from, *to, *complaint;
+  } mistakes[] = {
+      {"tp = 2", "tp = 3",
+       "small.toml:14:8: 'gpus = 16' does not match the parallel sizes, whose product is 6"},
+      {"tp = 2", "tq = 2", "small.toml:15:6: tq: unknown key 'tq'"},
+      {"step_time =", "step_tme =", "did you mean 'step_time'"},
+      {"model = \"tiny\"", "model = \"tinny\"",
+       "small.toml:13:9: unknown model 'tinny'\n  hint: did you mean 'tiny'"},
+      {"\"megatron-2021\"", "\"megatron-2020\"",
+       "small.toml:4:20: unknown trainer 'megatron-2020'\n  hint: did you mean"},
+      {"\"1.42 s\"", "1.42", "small.toml:21:13"},
+      {"\"39.07 GiB\"", "\"39.07\"", "missing unit"},
+      {"\"reserved\"", "\"resident\"", "small.toml:23:15: invalid value \"resident\""},
+      {"id = \"second\"", "id = \"first\"", "two runs are called 'first'"},
+      {"memory = \"oom\"\n", "", "has no measured value"},
+      {"global_batch = 32\n", "", "small.toml:11:1: : missing key 'global_batch'"},
+  };
+  for (const auto& mistake : mistakes) {
+    const std::string text = changed(mistake.from, mistake.to);
+    EXPECT_THAT(complaints_of([&] { read(text); }), HasSubstr(mistake.complaint)) << mistake.to;
+  }
 }
 
 TEST(PublishedRuns, PlaceProblemsOfThePlanAtTheirKeys) {
