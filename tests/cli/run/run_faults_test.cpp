@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 
 #include "tests/cli/run/tiny_run.hpp"
 
@@ -49,18 +47,6 @@ class RunFaults : public TinyRun, public testing::WithParamInterface<std::string
     EXPECT_THAT(run, fails_with(1, message));
     EXPECT_FALSE(has_output());
     EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
-  }
-
- private:
-  /// Command lines of processes that name the folder.
-  std::vector<std::string> processes_left() const {
-    std::vector<std::string> left;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::ifstream file(entry.path() / "cmdline");
-      const std::string line{std::istreambuf_iterator<char>(file), {}};
-      if (line.find(folder_.path().string()) != std::string::npos) left.push_back(line);
-    }
-    return left;
   }
 };
 
@@ -161,10 +147,7 @@ TEST_P(RunFaults, OfMemoryAreForeseen) {
 
 TEST_P(RunFaults, CtrlCWritesTheMedianOfTheStepsThatWereDone) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    ProgramCall interrupted = call("--steps 100000 --json");
-    interrupted.interrupt_after = "step   3";
-    interrupted.signal = signal;
-    const ProgramRun stopped = run_program(interrupted);
+    const ProgramRun stopped = run_and_signal(call("--steps 100000 --json"), signal);
     EXPECT_EQ(stopped.exit_code, 130) << stopped.standard_error;
     const Json json = Json::parse(stopped.standard_output);
     EXPECT_TRUE(json["interrupted"]);

@@ -2,9 +2,6 @@
 /// processes of a launcher such as torchrun or srun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -12,6 +9,7 @@
 
 #include "kernels/device/backend_plugin.hpp"
 #include "tests/cli/run/tiny_run.hpp"
+#include "tests/free_port.hpp"
 
 namespace meshwright {
 namespace {
@@ -62,10 +60,7 @@ TEST_F(RunJob, NoticesAProcessThatDies) {
 /// The signal is sent to the launcher only.
 TEST_F(RunJob, StopsItsCopiesWhenItIsStopped) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    ProgramCall call = call_of("job --steps 3000 -o out.pftrace");
-    call.interrupt_after = "step   3";
-    call.signal = signal;
-    const ProgramRun job = run_program(call);
+    const ProgramRun job = run_and_signal(call_of("job --steps 3000 -o out.pftrace"), signal);
     EXPECT_EQ(job.exit_code, 130) << job.standard_error;
     EXPECT_THAT(job.standard_output, HasSubstr("interrupted after "));
     written_timeline();
@@ -75,19 +70,6 @@ TEST_F(RunJob, StopsItsCopiesWhenItIsStopped) {
 TEST_F(RunJob, NoticesThatTheProcessWhichWatchesDies) {
   EXPECT_THAT(run("job --inject-fault rank=0,task=F0,kind=die,step=1"),
               fails_with(1, "error: rank 0: was killed by signal 9 (Killed)"));
-}
-
-/// A port that is free now.
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
 }
 
 class RunUnderALauncher : public RunJob {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -179,29 +177,16 @@ TEST_F(RunMpiFault, OfTheRankThatWatchesTheOthersIsNamed) {
 
 /// Ranks used to train on for seconds after mpirun was killed.
 TEST_F(RunMpi, LeavesNobodyWhenMpirunIsKilled) {
-  ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
-  call.interrupt_after = "step   3";
-  call.signal = SIGKILL;
-  EXPECT_EQ(run_program(call).exit_code, 128 + SIGKILL);
-  const auto ranks_left = [&] {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::ifstream file(entry.path() / "cmdline");
-      const std::string line{std::istreambuf_iterator<char>(file), {}};
-      count += line.find(folder_.path().string()) != std::string::npos;
-    }
-    return count;
-  };
-  for (int i = 0; i < 10 && ranks_left() > 0; ++i)
+  const ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
+  EXPECT_EQ(run_and_signal(call, SIGKILL).exit_code, 128 + SIGKILL);
+  for (int i = 0; i < 10 && !processes_left().empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(ranks_left(), 0);
+  EXPECT_THAT(processes_left(), testing::IsEmpty());
 }
 
 TEST_F(RunMpi, CtrlCWritesWhatWasMeasured) {
-  ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
-  call.interrupt_after = "step   3";
-  const ProgramRun run = run_program(call);
-  EXPECT_NE(run.exit_code, 0);
+  const ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
+  EXPECT_NE(run_and_signal(call, SIGINT).exit_code, 0);
   EXPECT_THAT(written_timeline().provenance.at("steps"), HasSubstr("interrupted after "));
 }
 

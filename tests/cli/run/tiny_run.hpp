@@ -1,6 +1,9 @@
 /// `run` with a GPT that trains in milliseconds.
 #pragma once
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,7 +35,24 @@ class TinyRun : public ProgramTest {
     EXPECT_THAT(check_timeline(timeline), testing::IsEmpty());
     return timeline;
   }
+  /// Command lines of processes that name the folder.
+  std::vector<std::string> processes_left() const {
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline");
+      const std::string line{std::istreambuf_iterator<char>(file), {}};
+      if (line.find(folder_.path().string()) != std::string::npos) left.push_back(line);
+    }
+    return left;
+  }
 };
+
+/// Runs the program and sends it a signal after its fourth step.
+inline ProgramRun run_and_signal(ProgramCall call, int signal) {
+  call.interrupt_after = "step   3";
+  call.signal = signal;
+  return run_program(call);
+}
 
 /// Losses of the steps of a run with --json.
 inline std::vector<double> losses_of(const ProgramRun& run) {

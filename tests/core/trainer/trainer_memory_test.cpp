@@ -198,17 +198,10 @@ TEST(FullySharded, GathersAtMostSoManyParameters) {
   EXPECT_EQ(most_gathered(memory), Bytes(2 * 2 * 10'000));
 }
 
-ShardShape two_sequences() {
-  ShardShape shard;
-  shard.sequences = 2;
-  shard.sequence_length = 128;
-  return shard;
-}
-
 // 256 tokens * 2 experts * 64 * 2 bytes.
 TEST(KeptByTrainer, LeavesOutTheOutputsOfExperts) {
   const ModelGraph model = mixture(1);
-  const ShardShape shard = two_sequences();
+  const ShardShape shard{.sequences = 2, .sequence_length = 128, .degrees = {}};
   TrainerMemory memory;
   memory.weighs_expert_activations = true;
   const auto kept = [&](const char* recompute, const TrainerMemory& trainer) {

@@ -159,7 +159,7 @@ TEST(EventLoop, LeavesALonelyCollectiveAtItsPrice) {
 TEST(EventLoop, SharesAPortBetweenACollectiveAndAMessage) {
   const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(1000), true);
   const SimulatedTimes times = times_on_two_nodes(g, 1);
-  for (const std::size_t task : {0, 1, 3}) EXPECT_EQ(times.end[task], Ticks(2000)) << task;
+  for (const std::size_t task : {0u, 1u, 3u}) EXPECT_EQ(times.end[task], Ticks(2000)) << task;
 }
 
 // Priced at 4,000 ticks the collective asks for a quarter of the port and gets it; the message has
