@@ -14,6 +14,14 @@ StrategyFlags flags_with_batch() {
   return flags;
 }
 
+FixedChoices choices_of(const std::string& line) {
+  FixedChoices choices;
+  CLI::App app;
+  add_choice_flags(app, choices);
+  app.parse(line);
+  return choices;
+}
+
 // 64 devices, tp 4 x pp 2 x cp 2 = 16 of them in one replica: 64 / 16 = 4 replicas.
 TEST(StrategyFlags, DataParallelismTakesTheDevicesThatAreLeft) {
   StrategyFlags flags = flags_with_batch();
@@ -50,10 +58,7 @@ TEST(StrategyFlags, SeveralChunksMeanTheInterleavedScheduleUnlessAnotherIsNamed)
 }
 
 TEST(StrategyFlags, PassOnWhatIsSaidOfTheDataAxis) {
-  FixedChoices choices;
-  CLI::App app;
-  add_choice_flags(app, choices);
-  app.parse(
+  const FixedChoices choices = choices_of(
       "--zero 3 --data-parallel ring --collective-algorithm ring --bucket 25MiB "
       "--overlap-gather --fsdp-prefetch 2 --fsdp-no-reshard --shard-ranks 4 "
       "--offload-optimizer --servers 3 --colocated-servers --ring-order alternating");
@@ -70,8 +75,8 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheDataAxis) {
                                  .colocated_servers = true,
                                  .ring_order = RingOrder::kAlternating};
   EXPECT_EQ(choices.data_parallelism, expected);
-  EXPECT_THROW(app.parse("--bucket many"), UsageError);
-  EXPECT_THROW(app.parse("--data-parallel rung"), UsageError);
+  EXPECT_THROW(choices_of("--bucket many"), UsageError);
+  EXPECT_THROW(choices_of("--data-parallel rung"), UsageError);
 }
 
 TEST(StrategyFlags, BatchAndSequenceHaveNoDefault) {
@@ -90,10 +95,7 @@ TEST(StrategyFlags, KnowWhetherAnyWasGiven) {
 }
 
 TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
-  FixedChoices choices;
-  CLI::App app;
-  add_choice_flags(app, choices);
-  app.parse(
+  const FixedChoices choices = choices_of(
       "--tp-comm-overlap --context-algorithm ring --expert-capacity 1.25 --expert-imbalance 1.5 "
       "--expert-fp8-dispatch --expert-node-limit 4 --expert-overlap --rank-order dp-cp-ep-tp-pp");
   ModelParallelism expected;
@@ -109,10 +111,7 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
 }
 
 TEST(StrategyFlags, PassOnThePrecision) {
-  FixedChoices choices;
-  CLI::App app;
-  add_choice_flags(app, choices);
-  app.parse(
+  const FixedChoices choices = choices_of(
       "--dtype fp8 --fp8-recipe mxfp8 --fp8-param-gather --bf16-end-layers 1 --grad-dtype bf16");
   const Precision expected{.gradients = Dtype::kBf16,
                            .fp8_recipe = Fp8Recipe::kMxfp8,
