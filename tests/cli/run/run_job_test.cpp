@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "executor/launch/run_copies.hpp"
 #include "kernels/device/backend_plugin.hpp"
 #include "tests/cli/run/tiny_run.hpp"
-#include "tests/free_port.hpp"
 
 namespace meshwright {
 namespace {

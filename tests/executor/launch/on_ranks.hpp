@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "executor/launch/launch.hpp"
+#include "executor/transport/communicator.hpp"
 
 namespace meshwright {
-
-inline std::vector<RankId> all_ranks(int count) {
-  std::vector<RankId> ranks;
-  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
-  return ranks;
-}
 
 /// Results by rank. T is copied as bytes.
 template <class T, class Body>
