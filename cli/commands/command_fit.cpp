@@ -136,16 +136,10 @@ void fit_collectives_of(const FitFlags& flags, DeviceFit& fit) {
       fit.sources[fmt::format("{}{}", table, key)] = source;
     };
   };
-  const auto path = [](std::string_view table) { return fmt::format("collectives.{}.", table); };
   visit_parameters_of_collectives(collectives.parameters, visitor("collectives."));
-  visit_collective_tables(
-      collectives.parameters,
-      [&](std::string_view table, const auto& protocol) {
-        visit_parameters_of_protocol(protocol, visitor(path(table)));
-      },
-      [&](std::string_view table, const auto& exchange) {
-        visit_parameters_of_exchange(exchange, visitor(path(table)));
-      });
+  visit_collective_tables(collectives.parameters, [&](std::string_view name, const auto& table) {
+    visit_parameters_of_table(table, visitor(fmt::format("collectives.{}.", name)));
+  });
   fit.device.collectives = collectives.parameters;
   fit.families.insert(fit.families.end(), collectives.families.begin(), collectives.families.end());
   fit.notes.insert(fit.notes.end(), measured.notes.begin(), measured.notes.end());

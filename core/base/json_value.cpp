@@ -131,8 +131,9 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::size_t> position_;
 };
 
-/// Key as a JSON pointer token (RFC 6901).
-std::string escaped(std::string_view key) {
+}  // namespace
+
+std::string pointer_token(std::string_view key) {
   std::string token;
   for (const char c : key) {
     if (c == '~')
@@ -142,10 +143,8 @@ std::string escaped(std::string_view key) {
     else
       token += c;
   }
-  return shortened(std::move(token));
+  return token;
 }
-
-}  // namespace
 
 JsonValue parse_json(std::string_view text, std::string_view where) {
   ValueBuilder builder;
@@ -184,7 +183,7 @@ JsonObjectReader::JsonObjectReader(const JsonValue& value, std::string place,
 
 std::string JsonObjectReader::place_of(std::string_view key) const {
   const bool at_root = place_.find('#') == std::string::npos;
-  return fmt::format("{}{}/{}", place_, at_root ? "#" : "", escaped(key));
+  return fmt::format("{}{}/{}", place_, at_root ? "#" : "", shortened(pointer_token(key)));
 }
 
 void JsonObjectReader::note(std::string_view key, std::string what, std::string hint) {

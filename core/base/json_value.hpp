@@ -42,6 +42,9 @@ inline constexpr std::size_t kMostJsonValues = 2'000'000;
 /// in the text.
 JsonValue parse_json(std::string_view text, std::string_view where);
 
+/// A key as a token of a JSON pointer (RFC 6901).
+std::string pointer_token(std::string_view key);
+
 /// For error messages: "null", "true", "the number 3", "the string \"abc\"", "an array", "an
 /// object".
 std::string describe(const JsonValue& value);

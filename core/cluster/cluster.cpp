@@ -135,28 +135,15 @@ class ClusterChecks {
         "give the ratio of bandwidth below to bandwidth above the switches; 1 is full bisection");
   }
 
-  void check_bounds(const std::string& place, double value, ParameterBounds bounds) {
-    if (bounds.contains(value)) return;
-    report(place,
-           fmt::format("must be {} {} and at most {}, got {}",
-                       bounds.positive ? "above" : "at least", bounds.least, bounds.most, value),
-           "");
-  }
-  void check_bounds(const std::string& place, Seconds value, ParameterBounds bounds) {
-    check_bounds(place, value.value, bounds);
-  }
-  void check_bounds(const std::string& place, std::optional<double> value, ParameterBounds bounds) {
-    if (value) check_bounds(place, *value, bounds);
-  }
-
   void check_fabric() {
     const Fabric& fabric = cluster_.fabric;
     need_not_negative("fabric.latency", fabric.latency.value, "time");
     check_oversubscription("fabric.oversubscription", fabric.oversubscription);
     visit_parameters_of_network(
-        fabric.collectives, [&](std::string_view key, const auto& value, ParameterBounds bounds) {
-          check_bounds(fmt::format("fabric.collectives.{}", key), value, bounds);
-        });
+        fabric.collectives,
+        BoundsCheck{[this](std::string_view key, std::string what, std::string hint) {
+          report(fmt::format("fabric.collectives.{}", key), std::move(what), std::move(hint));
+        }});
     int below = 1;
     for (std::size_t l = 0; l < fabric.levels.size(); ++l) {
       const FabricLevel& level = fabric.levels[l];

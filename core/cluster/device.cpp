@@ -82,67 +82,37 @@ class DeviceChecks {
     if (!any) report("peak", "missing peak rate", "give at least one, such as bf16");
   }
 
-  /// Reports the parameters of one group that are out of bounds.
-  struct BoundsCheck {
-    DeviceChecks& checks;
-    std::string group;
-    void operator()(std::string_view key, double value, ParameterBounds bounds) const {
-      if (bounds.contains(value)) return;
-      checks.report(
-          fmt::format("{}.{}", group, key),
-          fmt::format("must be {} {} and at most {}, got {}",
-                      bounds.positive ? "above" : "at least", bounds.least, bounds.most, value),
-          bounds.positive && bounds.most == 1 ? "give it as a fraction of the peak" : "");
-    }
-    void operator()(std::string_view key, std::optional<double> value,
-                    ParameterBounds bounds) const {
-      if (value) (*this)(key, *value, bounds);
-    }
-    void operator()(std::string_view key, Seconds value, ParameterBounds bounds) const {
-      (*this)(key, value.value, bounds);
-    }
-    void operator()(std::string_view key, std::optional<Seconds> value,
-                    ParameterBounds bounds) const {
-      if (value) (*this)(key, value->value, bounds);
-    }
-    void operator()(std::string_view key, Bytes value, ParameterBounds bounds) const {
-      (*this)(key, static_cast<double>(value.value), bounds);
-    }
-  };
+  /// For the parameters of one group.
+  BoundsCheck check(std::string group) {
+    return {
+        [this, group = std::move(group)](std::string_view key, std::string what, std::string hint) {
+          report(fmt::format("{}.{}", group, key), std::move(what), std::move(hint));
+        }};
+  }
 
   void check_parameters() {
-    visit_parameters_of_gemm(device_.gemm, BoundsCheck{*this, "gemm"});
+    visit_parameters_of_gemm(device_.gemm, check("gemm"));
     if (device_.gemm.tile_m < 1 || device_.gemm.tile_n < 1)
       report("gemm",
              fmt::format("tile size must be positive, got {} x {}", device_.gemm.tile_m,
                          device_.gemm.tile_n),
              "use a common tile size such as 128 x 256");
-    visit_parameters_of_stream(device_.memory_efficiency, BoundsCheck{*this, "memory_efficiency"});
+    visit_parameters_of_stream(device_.memory_efficiency, check("memory_efficiency"));
     for (std::size_t i = 0; i < device_.streams.size(); ++i)
       if (device_.streams[i])
-        visit_parameters_of_stream(
-            *device_.streams[i],
-            BoundsCheck{*this, fmt::format("memory_efficiency.{}", kFamilyNames[i])});
-    visit_parameters_of_attention(device_.attention, BoundsCheck{*this, "attention"});
+        visit_parameters_of_stream(*device_.streams[i],
+                                   check(fmt::format("memory_efficiency.{}", kFamilyNames[i])));
+    visit_parameters_of_attention(device_.attention, check("attention"));
     if (device_.flash_attention_2)
-      visit_parameters_of_attention(*device_.flash_attention_2,
-                                    BoundsCheck{*this, "flash_attention_2"});
+      visit_parameters_of_attention(*device_.flash_attention_2, check("flash_attention_2"));
     if (device_.collectives) check_collectives(*device_.collectives);
   }
 
   void check_collectives(const CollectiveParameters& collectives) {
-    visit_parameters_of_collectives(collectives, BoundsCheck{*this, "collectives"});
-    const auto check = [&](std::string_view table) {
-      return BoundsCheck{*this, fmt::format("collectives.{}", table)};
-    };
-    visit_collective_tables(
-        collectives,
-        [&](std::string_view table, const ProtocolParameters& protocol) {
-          visit_parameters_of_protocol(protocol, check(table));
-        },
-        [&](std::string_view table, const ExchangeParameters& exchange) {
-          visit_parameters_of_exchange(exchange, check(table));
-        });
+    visit_parameters_of_collectives(collectives, check("collectives"));
+    visit_collective_tables(collectives, [&](std::string_view name, const auto& table) {
+      visit_parameters_of_table(table, check(fmt::format("collectives.{}", name)));
+    });
   }
 
   const DeviceModel& device_;
@@ -151,6 +121,14 @@ class DeviceChecks {
 };
 
 }  // namespace
+
+void BoundsCheck::operator()(std::string_view key, double value, ParameterBounds bounds) const {
+  if (bounds.contains(value)) return;
+  report(key,
+         fmt::format("must be {} {} and at most {}, got {}", bounds.positive ? "above" : "at least",
+                     bounds.least, bounds.most, value),
+         bounds.positive && bounds.most == 1 ? "give it as a fraction of the peak" : "");
+}
 
 std::string_view name_of(StreamFamily family) {
   return kFamilyNames[static_cast<std::size_t>(family)];

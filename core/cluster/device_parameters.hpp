@@ -4,6 +4,8 @@
 /// for every parameter of a group; the member is a double, an optional<double>, Seconds or Bytes.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,22 @@ struct ParameterBounds {
 };
 inline constexpr ParameterBounds kShareBounds{0, 1, true};
 inline constexpr ParameterBounds kKernelGapBounds{0.0, 1.0};  ///< seconds
+
+/// Visitor that reports values out of bounds.
+struct BoundsCheck {
+  std::function<void(std::string_view key, std::string what, std::string hint)> report;
+  void operator()(std::string_view key, double value, ParameterBounds bounds) const;
+  void operator()(std::string_view key, Seconds value, ParameterBounds bounds) const {
+    (*this)(key, value.value, bounds);
+  }
+  void operator()(std::string_view key, Bytes value, ParameterBounds bounds) const {
+    (*this)(key, static_cast<double>(value.value), bounds);
+  }
+  template <class Value>
+  void operator()(std::string_view key, std::optional<Value> value, ParameterBounds bounds) const {
+    if (value) (*this)(key, *value, bounds);
+  }
+};
 
 /// GemmEfficiency without the tile size, which is not continuous.
 template <class Gemm, class Visit>

@@ -3,6 +3,8 @@
 /// Seconds or an optional of either.
 #pragma once
 
+#include <type_traits>
+
 #include "core/cluster/device_parameters.hpp"
 
 namespace meshwright {
@@ -13,21 +15,20 @@ inline constexpr ParameterBounds kBlendBounds{0, 16, true};
 inline constexpr ParameterBounds kOwnPartBounds{0, 10};
 inline constexpr ParameterBounds kLatencyBounds{0.0, 1.0};  ///< seconds
 
-template <class Protocol, class Visit>
-void visit_parameters_of_protocol(Protocol& protocol, Visit&& visit) {
-  visit("base", protocol.base, kLatencyBounds);
-  visit("hop", protocol.hop, kHopBounds);
-  visit("bandwidth", protocol.bandwidth, kRateBounds);
-  visit("blend", protocol.blend, kBlendBounds);
-}
-
-template <class Exchange, class Visit>
-void visit_parameters_of_exchange(Exchange& exchange, Visit&& visit) {
-  visit("small_base", exchange.small_base, kLatencyBounds);
-  visit("large_base", exchange.large_base, kLatencyBounds);
-  visit("bandwidth", exchange.bandwidth, kRateBounds);
-  visit("own_part", exchange.own_part, kOwnPartBounds);
-  visit("blend", exchange.blend, kBlendBounds);
+/// Of a ProtocolParameters or ExchangeParameters.
+template <class Table, class Visit>
+void visit_parameters_of_table(Table& table, Visit&& visit) {
+  if constexpr (std::is_same_v<std::remove_const_t<Table>, ExchangeParameters>) {
+    visit("small_base", table.small_base, kLatencyBounds);
+    visit("large_base", table.large_base, kLatencyBounds);
+    visit("bandwidth", table.bandwidth, kRateBounds);
+    visit("own_part", table.own_part, kOwnPartBounds);
+  } else {
+    visit("base", table.base, kLatencyBounds);
+    visit("hop", table.hop, kHopBounds);
+    visit("bandwidth", table.bandwidth, kRateBounds);
+  }
+  visit("blend", table.blend, kBlendBounds);
 }
 
 /// Parameters outside of the tables that visit_collective_tables() goes through.
@@ -37,14 +38,14 @@ void visit_parameters_of_collectives(Collectives& collectives, Visit&& visit) {
   visit("pcie_crowding", collectives.pcie_crowding, ParameterBounds{0, 1.5, true});
 }
 
-/// Calls protocol(name, ProtocolParameters) and exchange(name, ExchangeParameters).
-template <class Collectives, class Protocol, class Exchange>
-void visit_collective_tables(Collectives& collectives, Protocol&& protocol, Exchange&& exchange) {
-  protocol("ll", collectives.ll);
-  protocol("ll128", collectives.ll128);
-  protocol("simple", collectives.simple);
-  protocol("nvls", collectives.nvls);
-  exchange("all_to_all", collectives.all_to_all);
+/// Calls visit(name, ProtocolParameters or ExchangeParameters).
+template <class Collectives, class Visit>
+void visit_collective_tables(Collectives& collectives, Visit&& visit) {
+  visit("ll", collectives.ll);
+  visit("ll128", collectives.ll128);
+  visit("simple", collectives.simple);
+  visit("nvls", collectives.nvls);
+  visit("all_to_all", collectives.all_to_all);
 }
 
 template <class Network, class Visit>

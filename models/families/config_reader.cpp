@@ -6,7 +6,9 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/json_value.hpp"
 #include "models/families/irrelevant_config_keys.hpp"
+#include "models/text/printable_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -30,9 +32,7 @@ std::string reason_of(const json::parse_error& error) {
   const std::size_t column = text.find("column ");
   const std::size_t colon = text.find(": ", column == std::string::npos ? 0 : column);
   if (colon != std::string::npos) text.erase(0, colon + 2);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text;
+  return printable_text(text, std::string::npos);
 }
 
 /// The integer, if it is one that fits into 64 bits.
@@ -257,18 +257,9 @@ bool is_misspelling(std::string_view key, std::string_view known) {
   return front + back + 2 >= longer;
 }
 
-/// A key from the file, printable, as a token of a JSON pointer (RFC 6901).
-std::string pointer_token(const std::string& key) {
-  std::string token;
-  for (const char c : key) {
-    if (c == '~')
-      token += "~0";
-    else if (c == '/')
-      token += "~1";
-    else
-      token += c;
-  }
-  const std::string quoted = shown(json(token));
+/// A key from the file, printable, as a token of a JSON pointer.
+std::string printable_token(const std::string& key) {
+  const std::string quoted = shown(json(pointer_token(key)));
   return quoted.ends_with('"') ? quoted.substr(1, quoted.size() - 2) : quoted.substr(1);
 }
 
@@ -290,7 +281,7 @@ std::vector<Diagnostic> ConfigReader::warnings_about_unknown_keys() const {
     }
     const std::vector<std::string> near = nearest_names(key, absent, 1);
     if (is_off(value) && (near.empty() || !is_misspelling(key, near.front()))) continue;
-    const std::string name = pointer_token(key);
+    const std::string name = printable_token(key);
     warnings.push_back(
         {where_of(name), fmt::format("ignoring unknown key '{}' with value {}", name, shown(value)),
          near.empty() ? fmt::format("remove it or check its spelling; known keys: {}",

@@ -88,14 +88,6 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-std::string printable_text(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
-  std::string out(text.substr(0, kLongest));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text.size() > kLongest ? out + "..." : out;
-}
-
 std::optional<std::int64_t> whole_number(std::string_view text) {
   return number_from_text<std::int64_t>(text);
 }

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
 #include "models/import/import.hpp"
+#include "models/text/printable_text.hpp"
 
 namespace meshwright {
 
@@ -28,8 +29,6 @@ std::vector<std::string> columns_of(std::string_view line);
 std::string trimmed(std::string_view text);
 std::string lower_case(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
-/// Truncated to 60 characters, without control characters: for messages and sources.
-std::string printable_text(std::string_view text);
 
 std::optional<std::int64_t> whole_number(std::string_view text);  ///< all of it, no sign but '-'
 std::optional<double> decimal_number(std::string_view text);      ///< all of it, finite

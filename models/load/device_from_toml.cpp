@@ -31,18 +31,10 @@ void read_streams(TomlReader& reader, DeviceModel& device) {
 CollectiveParameters read_collectives(TomlReader& reader) {
   CollectiveParameters collectives;
   visit_parameters_of_collectives(collectives, ParameterReader{reader});
-  visit_collective_tables(
-      collectives,
-      [&](std::string_view name, ProtocolParameters& protocol) {
-        reader.table(name, false, [&](TomlReader& r) {
-          visit_parameters_of_protocol(protocol, ParameterReader{r});
-        });
-      },
-      [&](std::string_view name, ExchangeParameters& exchange) {
-        reader.table(name, false, [&](TomlReader& r) {
-          visit_parameters_of_exchange(exchange, ParameterReader{r});
-        });
-      });
+  visit_collective_tables(collectives, [&](std::string_view name, auto& table) {
+    reader.table(name, false,
+                 [&](TomlReader& r) { visit_parameters_of_table(table, ParameterReader{r}); });
+  });
   return collectives;
 }
 

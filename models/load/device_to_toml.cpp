@@ -75,16 +75,10 @@ class DeviceWriter {
   void write_collectives(const CollectiveParameters& collectives) {
     begin("collectives");
     visit_parameters_of_collectives(collectives, *this);
-    visit_collective_tables(
-        collectives,
-        [&](std::string_view name, const ProtocolParameters& protocol) {
-          begin(fmt::format("collectives.{}", name));
-          visit_parameters_of_protocol(protocol, *this);
-        },
-        [&](std::string_view name, const ExchangeParameters& exchange) {
-          begin(fmt::format("collectives.{}", name));
-          visit_parameters_of_exchange(exchange, *this);
-        });
+    visit_collective_tables(collectives, [&](std::string_view name, const auto& table) {
+      begin(fmt::format("collectives.{}", name));
+      visit_parameters_of_table(table, *this);
+    });
   }
 
   void write_datasheet() {

@@ -6,23 +6,17 @@
 #include <sstream>
 
 #include "core/base/parse_quantity.hpp"
+#include "models/text/printable_text.hpp"
 
 namespace meshwright {
 namespace {
-
-std::string printable(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
-  std::string out(text.substr(0, kLongest));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text.size() > kLongest ? out + "..." : out;
-}
 
 /// The value as messages show it.
 std::string describe_node(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "an array";
-  if (const auto* text = node.as_string()) return fmt::format("\"{}\"", printable(text->get()));
+  if (const auto* text = node.as_string())
+    return fmt::format("\"{}\"", printable_text(text->get()));
   if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
@@ -41,10 +35,9 @@ toml::table parse_toml(const NamedText& source, std::string_view noun) {
   try {
     return toml::parse(std::string_view(source.text), std::string_view(source.where));
   } catch (const toml::parse_error& error) {
-    std::string reason(error.description());
-    for (char& c : reason)
-      if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-    throw InputError({place(source.where, error.source()), fmt::format("invalid TOML: {}", reason),
+    throw InputError({place(source.where, error.source()),
+                      fmt::format("invalid TOML: {}",
+                                  printable_text(error.description(), std::string_view::npos)),
                       fmt::format("pass a {} file (TOML)", noun)});
   }
 }
@@ -73,52 +66,44 @@ const toml::node* TomlReader::find_required(std::string_view key, std::string_vi
   return node;
 }
 
+std::string TomlReader::invalid_value(std::string_view key, const toml::node& node,
+                                      std::string_view expected) const {
+  return fmt::format("invalid value {} for '{}': expected {}", describe_node(node), path_of(key),
+                     expected);
+}
+
 void TomlReader::complain(std::string_view key, std::string what, std::string hint) {
   const toml::node* node = table_.get(key);
   findings_.complaints.push_back(
       {findings_.where(node == nullptr ? table_ : *node), std::move(what), std::move(hint)});
 }
 
-/// The text of a quantity. The error about a number without a unit shows one with a unit.
-const std::string* TomlReader::quantity_text(std::string_view key, const toml::node& node,
-                                             std::string_view units) {
+/// Errors of `parse` are collected; a value without a unit is an error that shows one with a unit.
+template <class Quantity>
+std::optional<Quantity> TomlReader::quantity(std::string_view key, const toml::node* node,
+                                             std::string_view unit, Parse<Quantity> parse) {
+  if (node == nullptr) return std::nullopt;
   figures_.emplace_back(key);
-  if (const auto* text = node.as_string()) return &text->get();
-  const bool is_number = node.is_integer() || node.is_floating_point();
-  if (is_number)
-    complain(
-        key, fmt::format("missing unit in '{} = {}'", path_of(key), describe_node(node)),
-        fmt::format("write a string with a unit, such as \"{} {}\"", describe_node(node), units));
-  else
-    complain(key,
-             fmt::format("invalid value {} for '{}': expected a quantity", describe_node(node),
-                         path_of(key)),
-             fmt::format("write a string with a number and a unit, such as \"1 {}\"", units));
-  return nullptr;
-}
-
-namespace {
-
-/// Runs one of the strict parsers; its errors are added to `complaints`.
-template <class Quantity, class Parse>
-Quantity parse_or_collect(const std::string& text, const std::string& where,
-                          std::vector<Diagnostic>& complaints, Quantity otherwise, Parse parse) {
-  try {
-    return parse(text, where);
-  } catch (const InputError& error) {
-    complaints.insert(complaints.end(), error.diagnostics().begin(), error.diagnostics().end());
-    return otherwise;
+  if (const auto* text = node->as_string()) {
+    try {
+      return parse(text->get(), findings_.where(*node));
+    } catch (const InputError& error) {
+      for (const Diagnostic& problem : error.diagnostics()) findings_.complaints.push_back(problem);
+      return Quantity(1);
+    }
   }
+  const std::string shown = describe_node(*node);
+  if (node->is_number())
+    complain(key, fmt::format("missing unit in '{} = {}'", path_of(key), shown),
+             fmt::format("write a string with a unit, such as \"{} {}\"", shown, unit));
+  else
+    complain(key, invalid_value(key, *node, "a quantity"),
+             fmt::format("write a string with a number and a unit, such as \"1 {}\"", unit));
+  return std::nullopt;
 }
-
-}  // namespace
 
 Bytes TomlReader::bytes(std::string_view key) {
-  const toml::node* node = find_required(key, "\"80 GiB\"");
-  const std::string* text = node ? quantity_text(key, *node, "GiB") : nullptr;
-  if (text == nullptr) return Bytes(1);
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Bytes(1),
-                          parse_bytes);
+  return quantity(key, find_required(key, "\"80 GiB\""), "GiB", parse_bytes).value_or(Bytes(1));
 }
 
 Bytes TomlReader::bytes(std::string_view key, Bytes absent) {
@@ -126,19 +111,12 @@ Bytes TomlReader::bytes(std::string_view key, Bytes absent) {
 }
 
 BytesPerSecond TomlReader::bandwidth(std::string_view key) {
-  const toml::node* node = find_required(key, "\"300 GB/s\"");
-  const std::string* text = node ? quantity_text(key, *node, "GB/s") : nullptr;
-  if (text == nullptr) return BytesPerSecond(1);
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, BytesPerSecond(1),
-                          parse_bandwidth);
+  return quantity(key, find_required(key, "\"300 GB/s\""), "GB/s", parse_bandwidth)
+      .value_or(BytesPerSecond(1));
 }
 
 Seconds TomlReader::seconds(std::string_view key) {
-  const toml::node* node = find_required(key, "\"5 us\"");
-  const std::string* text = node ? quantity_text(key, *node, "us") : nullptr;
-  if (text == nullptr) return Seconds(1);
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Seconds(1),
-                          parse_seconds);
+  return quantity(key, find_required(key, "\"5 us\""), "us", parse_seconds).value_or(Seconds(1));
 }
 
 Seconds TomlReader::seconds(std::string_view key, Seconds absent) {
@@ -146,27 +124,15 @@ Seconds TomlReader::seconds(std::string_view key, Seconds absent) {
 }
 
 std::optional<FlopsPerSecond> TomlReader::flop_rate(std::string_view key) {
-  const toml::node* node = find(key);
-  const std::string* text = node ? quantity_text(key, *node, "TFLOP/s") : nullptr;
-  if (text == nullptr) return std::nullopt;
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, FlopsPerSecond(1),
-                          parse_flop_rate);
+  return quantity(key, find(key), "TFLOP/s", parse_flop_rate);
 }
 
 std::optional<Watts> TomlReader::power(std::string_view key) {
-  const toml::node* node = find(key);
-  const std::string* text = node ? quantity_text(key, *node, "W") : nullptr;
-  if (text == nullptr) return std::nullopt;
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Watts(1),
-                          parse_power);
+  return quantity(key, find(key), "W", parse_power);
 }
 
 std::optional<DollarsPerHour> TomlReader::price(std::string_view key) {
-  const toml::node* node = find(key);
-  const std::string* text = node ? quantity_text(key, *node, "USD") : nullptr;
-  if (text == nullptr) return std::nullopt;
-  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, DollarsPerHour(1),
-                          parse_price);
+  return quantity(key, find(key), "USD", parse_price);
 }
 
 std::string TomlReader::text(std::string_view key) {
@@ -178,10 +144,7 @@ std::string TomlReader::text(std::string_view key, const std::string& absent) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;
   if (const auto* value = node->as_string()) return value->get();
-  complain(key,
-           fmt::format("invalid value {} for '{}': expected a string", describe_node(*node),
-                       path_of(key)),
-           "put the text in quotes");
+  complain(key, invalid_value(key, *node, "a string"), "put the text in quotes");
   return absent;
 }
 
@@ -206,9 +169,7 @@ std::optional<std::vector<std::string>> TomlReader::words(std::string_view key,
   std::vector<std::string> found;
   const toml::array* items = node->as_array();
   if (items == nullptr) {
-    complain(key,
-             fmt::format("invalid value {} for '{}': expected an array", describe_node(*node),
-                         path_of(key)),
+    complain(key, invalid_value(key, *node, "an array"),
              fmt::format("write {} = [\"{}\"]", key, names.front()));
     return found;
   }
@@ -236,10 +197,7 @@ bool TomlReader::flag(std::string_view key, bool absent) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;
   if (const auto* value = node->as_boolean()) return value->get();
-  complain(key,
-           fmt::format("invalid value {} for '{}': expected true or false", describe_node(*node),
-                       path_of(key)),
-           "");
+  complain(key, invalid_value(key, *node, "true or false"), "");
   return absent;
 }
 
@@ -265,29 +223,26 @@ int TomlReader::whole_number(std::string_view key, int least, int most, std::opt
 }
 
 double TomlReader::number(std::string_view key, double most, double absent) {
-  const toml::node* node = find(key);
-  if (node == nullptr) return absent;
-  figures_.emplace_back(key);
-  const std::optional<double> value =
-      node->is_number() ? node->value<double>() : std::optional<double>();
-  if (value && *value > 0 && *value <= most) return *value;
-  complain(key,
-           fmt::format("'{}' must be greater than 0 and at most {}, got {}", path_of(key), most,
-                       describe_node(*node)),
-           "");
-  return absent;
+  return number_if([=](double v) { return v > 0 && v <= most; }, key, absent,
+                   fmt::format("greater than 0 and at most {}", most));
 }
 
 double TomlReader::number(std::string_view key, double least, double most, double absent) {
+  return number_if([=](double v) { return v >= least && v <= most; }, key, absent,
+                   fmt::format("between {} and {}", least, most));
+}
+
+template <class IsValid>
+double TomlReader::number_if(IsValid is_valid, std::string_view key, double absent,
+                             std::string_view expected) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;
   figures_.emplace_back(key);
   const std::optional<double> value =
       node->is_number() ? node->value<double>() : std::optional<double>();
-  if (value && *value >= least && *value <= most) return *value;
+  if (value && is_valid(*value)) return *value;
   complain(key,
-           fmt::format("'{}' must be between {} and {}, got {}", path_of(key), least, most,
-                       describe_node(*node)),
+           fmt::format("'{}' must be {}, got {}", path_of(key), expected, describe_node(*node)),
            "");
   return absent;
 }
@@ -300,9 +255,7 @@ void TomlReader::table(std::string_view key, bool required,
   if (node == nullptr) return;
   const toml::table* inner = node->as_table();
   if (inner == nullptr)
-    return complain(key,
-                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*node),
-                                path_of(key)),
+    return complain(key, invalid_value(key, *node, "a table"),
                     fmt::format("start the table with [{}]", path_of(key)));
   TomlReader reader(*inner, path_of(key), findings_);
   read(reader);
@@ -315,9 +268,7 @@ void TomlReader::tables(std::string_view key,
   if (node == nullptr) return;
   const toml::table* inner = node->as_table();
   if (inner == nullptr)
-    return complain(key,
-                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*node),
-                                path_of(key)),
+    return complain(key, invalid_value(key, *node, "a table"),
                     fmt::format("start each entry with [{}.NAME]", path_of(key)));
   TomlReader entries(*inner, path_of(key), findings_);
   for (const auto& [name, value] : *inner)
@@ -347,18 +298,14 @@ void TomlReader::read_sources() {
     if (const auto* value = all->as_string())
       for (const std::string& key : figures_) findings_.sources[path_of(key)] = value->get();
     else
-      complain("source",
-               fmt::format("invalid value {} for '{}': expected a string", describe_node(*all),
-                           path_of("source")),
+      complain("source", invalid_value("source", *all, "a string"),
                "write where the values of this table come from");
   }
   const toml::node* each = find("sources");
   if (each == nullptr) return;
   const toml::table* entries = each->as_table();
   if (entries == nullptr)
-    return complain("sources",
-                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*each),
-                                path_of("sources")),
+    return complain("sources", invalid_value("sources", *each, "a table"),
                     "write sources.KEY = \"where the value comes from\"");
   for (const auto& [name, value] : *entries) {
     const std::string key(name.str());
@@ -372,7 +319,7 @@ void TomlReader::read_sources() {
           {findings_.where(value),
            known ? fmt::format("invalid source {} of '{}': expected a string", describe_node(value),
                                path_of(key))
-                 : fmt::format("source of unknown key '{}'", printable(path_of(key))),
+                 : fmt::format("source of unknown key '{}'", printable_text(path_of(key))),
            known ? "write where the value comes from" : suggest(key, asked_)});
   }
 }
@@ -385,7 +332,7 @@ void TomlReader::complain_about_unknown_keys() {
     if (std::binary_search(asked_.begin(), asked_.end(), key)) continue;
     const toml::source_region& at = name.source();
     findings_.complaints.push_back({place(findings_.file, at.begin.line == 0 ? value.source() : at),
-                                    fmt::format("unknown key '{}'", printable(path_of(key))),
+                                    fmt::format("unknown key '{}'", printable_text(path_of(key))),
                                     suggest(key, asked_)});
   }
 }

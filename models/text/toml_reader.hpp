@@ -86,8 +86,16 @@ class TomlReader {
  private:
   const toml::node* find(std::string_view key);
   const toml::node* find_required(std::string_view key, std::string_view example);
-  const std::string* quantity_text(std::string_view key, const toml::node& node,
-                                   std::string_view units);
+  template <class Quantity>
+  using Parse = Quantity (*)(std::string_view text, std::string_view where);
+  template <class Quantity>
+  std::optional<Quantity> quantity(std::string_view key, const toml::node* node,
+                                   std::string_view unit, Parse<Quantity> parse);
+  template <class IsValid>
+  double number_if(IsValid is_valid, std::string_view key, double absent,
+                   std::string_view expected);
+  std::string invalid_value(std::string_view key, const toml::node& node,
+                            std::string_view expected) const;
   void read_sources();
   void complain_about_unknown_keys();
   std::string path_of(std::string_view key) const;

@@ -77,10 +77,9 @@ void visit_all(ParameterSet& set, const CollectiveFitScope& scope, Visit visit) 
   if (scope.device) {
     const RangedVisit<Visit> local{kLocalRanges, visit};
     visit_parameters_of_collectives(set.device, local);
-    visit_collective_tables(
-        set.device,
-        [&](std::string_view, ProtocolParameters& p) { visit_parameters_of_protocol(p, local); },
-        [&](std::string_view, ExchangeParameters& e) { visit_parameters_of_exchange(e, local); });
+    visit_collective_tables(set.device, [&](std::string_view, auto& table) {
+      visit_parameters_of_table(table, local);
+    });
   }
   if (scope.network)
     visit_parameters_of_network(set.network, RangedVisit<Visit>{kNetworkRanges, visit});
