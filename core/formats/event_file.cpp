@@ -6,6 +6,16 @@
 
 namespace meshwright {
 
+std::uint32_t index_of_text(std::string_view text, TextIndex& index,
+                            std::vector<std::string>& texts) {
+  const auto known = index.find(text);
+  if (known != index.end()) return known->second;
+  const auto position = static_cast<std::uint32_t>(texts.size());
+  texts.emplace_back(text);
+  index.emplace(text, position);
+  return position;
+}
+
 void EventFile::reject(std::string_view what) const {
   throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner.position()),
                               fmt::format("not a valid {}: {}", format_.name, what),
@@ -22,6 +32,15 @@ std::string_view EventFile::number_or_text() {
       scanner.skip();
       return {};
   }
+}
+
+std::optional<std::int64_t> EventFile::integer() {
+  return number_from_text<std::int64_t>(number_or_text());
+}
+
+std::optional<std::int64_t> EventFile::base_time() {
+  const auto base = integer();
+  return base && *base >= 0 && *base < kLatestBaseTime ? base : std::nullopt;
 }
 
 std::optional<std::int64_t> EventFile::nanoseconds() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/json_scanner.hpp"
 #include "core/base/number_from_text.hpp"
@@ -22,6 +23,10 @@ struct EventTextHash {
   }
 };
 using TextIndex = std::unordered_map<std::string, std::uint32_t, EventTextHash, std::equal_to<>>;
+
+/// The index of `text` in `texts`, to which a new text is appended.
+std::uint32_t index_of_text(std::string_view text, TextIndex& index,
+                            std::vector<std::string>& texts);
 
 // Bounds that keep sums of start, duration and base inside int64.
 inline constexpr std::int64_t kLatestBaseTime = 2'500'000'000'000'000'000;   ///< ns
@@ -44,6 +49,9 @@ class EventFile {
   [[noreturn]] void reject(std::string_view what) const;
   /// A number, or a string; empty for other values.
   std::string_view number_or_text();
+  std::optional<std::int64_t> integer();
+  /// "baseTimeNanoseconds", if it is plausible.
+  std::optional<std::int64_t> base_time();
   /// Of a time in microseconds.
   std::optional<std::int64_t> nanoseconds();
   /// "ph": a single character; '\0' for others.

@@ -99,9 +99,7 @@ class KinetoReader {
     } else if (key == "deviceProperties" && scanner_.next() == JsonScanner::Kind::kArray) {
       read_devices();
     } else if (key == "baseTimeNanoseconds") {
-      if (const auto base = number_from_text<std::int64_t>(number_or_text());
-          base && *base >= 0 && *base < kLatestBaseTime)
-        base_ns_ = *base;
+      base_ns_ = file_.base_time().value_or(base_ns_);
     } else if (key.size() < 64 && key.find("version") != std::string_view::npos) {
       if (const std::string_view version = number_or_text(); !version.empty())
         trace_.versions[std::string(key)] = std::string(version.substr(0, 64));
@@ -130,9 +128,9 @@ class KinetoReader {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "rank")
-        trace_.rank = number_from_text<std::int64_t>(number_or_text());
+        trace_.rank = file_.integer();
       else if (key == "world_size")
-        trace_.world_size = number_from_text<std::int64_t>(number_or_text());
+        trace_.world_size = file_.integer();
       else if (key == "nccl_version")
         trace_.versions["nccl_version"] = std::string(number_or_text().substr(0, 64));
       else if (key == "pg_config" && scanner_.next() == JsonScanner::Kind::kArray)
@@ -165,8 +163,7 @@ class KinetoReader {
 
   void read_ranks(std::vector<std::int64_t>& ranks) {
     for (bool more = scanner_.enter_array(); more; more = scanner_.next_element())
-      if (const auto rank = number_from_text<std::int64_t>(number_or_text());
-          rank && ranks.size() < kMostGroupRanks)
+      if (const auto rank = file_.integer(); rank && ranks.size() < kMostGroupRanks)
         ranks.push_back(*rank);
   }
 
@@ -210,11 +207,11 @@ class KinetoReader {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "correlation")
-        event.correlation = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
+        event.correlation = file_.integer().value_or(-1);
       else if (key == "External id" || key == "external id")
-        event.external_id = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
+        event.external_id = file_.integer().value_or(-1);
       else if (key == "Sequence number")
-        event.sequence = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
+        event.sequence = file_.integer().value_or(-1);
       else if (!read_inputs(key, event) && !read_collective(key, event))
         scanner_.skip();
     }
@@ -244,8 +241,7 @@ class KinetoReader {
     };
     const auto number = [&](std::int64_t& field) {
       constexpr std::int64_t kMost = std::int64_t{1} << 50;
-      field = std::clamp<std::int64_t>(number_from_text<std::int64_t>(number_or_text()).value_or(0),
-                                       0, kMost);
+      field = std::clamp<std::int64_t>(file_.integer().value_or(0), 0, kMost);
     };
     if (key == "Collective name")
       text(c.name);
@@ -268,14 +264,11 @@ class KinetoReader {
   }
 
   std::uint32_t name_of(std::string_view text) {
-    const auto at = name_index_.find(text);
-    if (at != name_index_.end()) return at->second;
-    name_bytes_ += text.size();
+    const std::size_t known = trace_.names.size();
+    const std::uint32_t index = index_of_text(text, name_index_, trace_.names);
+    if (trace_.names.size() > known) name_bytes_ += text.size();
     if (name_bytes_ > kMostNameBytes)
       file_.reject(fmt::format("names of more than {} bytes in total", kMostNameBytes));
-    const auto index = static_cast<std::uint32_t>(trace_.names.size());
-    trace_.names.emplace_back(text);
-    name_index_.emplace(text, index);
     return index;
   }
 

@@ -92,8 +92,7 @@ class TraceEventReader {
     } else if (key == "otherData" && scanner_.next() == JsonScanner::Kind::kObject) {
       read_origin();
     } else if (key == "baseTimeNanoseconds") {
-      if (const auto base = number_from_text<std::int64_t>(number_or_text());
-          base && *base >= 0 && *base < kLatestBaseTime) {
+      if (const auto base = file_.base_time()) {
         trace_.base_time_ns = *base;
         trace_.has_base_time = true;
       }
@@ -102,14 +101,17 @@ class TraceEventReader {
     }
   }
 
+  std::int32_t read_name() {
+    return static_cast<std::int32_t>(index_of_text(number_or_text(), name_index_, trace_.names));
+  }
   std::string_view number_or_text() { return file_.number_or_text(); }
 
   void read_job() {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       if (scanner_.key() == "rank")
-        trace_.rank = number_from_text<std::int64_t>(number_or_text());
+        trace_.rank = file_.integer();
       else if (scanner_.key() == "world_size")
-        trace_.world_size = number_from_text<std::int64_t>(number_or_text());
+        trace_.world_size = file_.integer();
       else
         scanner_.skip();
     }
@@ -130,9 +132,9 @@ class TraceEventReader {
       if (key == "ph") {
         event.phase = file_.phase();
       } else if (key == "name") {
-        event.name = static_cast<std::int32_t>(name_of(number_or_text()));
+        event.name = read_name();
       } else if (key == "cat") {
-        event.category = static_cast<std::int32_t>(name_of(number_or_text()));
+        event.category = read_name();
       } else if (key == "pid") {
         event.process = number_or_text();
       } else if (key == "tid") {
@@ -158,7 +160,7 @@ class TraceEventReader {
       event.has_detail = true;
     };
     const auto text = [&](std::int32_t& field) {
-      field = static_cast<std::int32_t>(name_of(number_or_text()));
+      field = read_name();
       event.has_detail = true;
     };
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
@@ -174,7 +176,7 @@ class TraceEventReader {
       } else if (key == "Process Group Name") {
         text(d.group);
       } else if (key == "Seq") {
-        d.sequence = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
+        d.sequence = file_.integer().value_or(-1);
         event.has_detail = true;
       } else if (key == "Src Rank") {
         number(d.source);
@@ -192,22 +194,13 @@ class TraceEventReader {
 
   void add_memory(Event& event, std::string_view key) {
     for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
-      if (meshwright::name_of(static_cast<MemoryClass>(c)) != key) continue;
+      if (name_of(static_cast<MemoryClass>(c)) != key) continue;
       const auto bytes = number_from_text<std::int64_t>(scanner_.number());
       event.memory.by_class[c] = Bytes(std::clamp<std::int64_t>(bytes.value_or(0), 0, 1LL << 50));
       event.has_memory = true;
       return;
     }
     scanner_.skip();
-  }
-
-  std::uint32_t name_of(std::string_view text) {
-    const auto at = name_index_.find(text);
-    if (at != name_index_.end()) return at->second;
-    const auto index = static_cast<std::uint32_t>(trace_.names.size());
-    trace_.names.emplace_back(text);
-    name_index_.emplace(text, index);
-    return index;
   }
 
   std::uint32_t thread_of(const Event& event) {
