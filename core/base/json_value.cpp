@@ -287,6 +287,35 @@ std::vector<std::int64_t> JsonObjectReader::integers(std::string_view key, std::
   return numbers;
 }
 
+const JsonValue* JsonObjectReader::find(std::string_view key, Presence presence) {
+  const JsonValue* value = presence == Presence::kRequired ? required(key) : optional(key);
+  return value && value->is_null() && presence == Presence::kOptionalOrNull ? nullptr : value;
+}
+
+void JsonObjectReader::object(std::string_view key, Presence presence, const ReadObject& read) {
+  const JsonValue* value = find(key, presence);
+  if (!value) return;
+  JsonObjectReader reader(*value, place_of(key), problems_);
+  read(reader);
+  reader.finish();
+}
+
+void JsonObjectReader::objects(std::string_view key, Presence presence, std::size_t longest,
+                               const ReadObject& read) {
+  const JsonValue* value = find(key, presence);
+  if (!value) return;
+  const auto* array = value->as<JsonArray>();
+  if (!array) return note_type(key, "an array", *value);
+  if (array->size() > longest)
+    return note(key, fmt::format("expected at most {} entries, got {}", longest, array->size()),
+                "");
+  for (std::size_t i = 0; i < array->size(); ++i) {
+    JsonObjectReader reader((*array)[i], fmt::format("{}/{}", place_of(key), i), problems_);
+    read(reader);
+    reader.finish();
+  }
+}
+
 void JsonObjectReader::finish() {
   for (const JsonMember& member : *object_) {
     if (problems_.size() >= kProblemsWorthShowing) return;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -73,12 +74,21 @@ class JsonObjectReader {
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t least, std::int64_t most,
                                      std::size_t longest);
 
+  enum class Presence : std::uint8_t { kRequired, kOptional, kOptionalOrNull };
+  using ReadObject = std::function<void(JsonObjectReader&)>;
+  /// Calls `read`, and then finish(), for the object at `key` if it is present.
+  void object(std::string_view key, Presence presence, const ReadObject& read);
+  /// Likewise for the objects of an array of at most `longest`.
+  void objects(std::string_view key, Presence presence, std::size_t longest,
+               const ReadObject& read);
+
   std::string place_of(std::string_view key) const;
   void note(std::string_view key, std::string what, std::string hint);
   /// Records every key that was not asked for, with the nearest known key.
   void finish();
 
  private:
+  const JsonValue* find(std::string_view key, Presence presence);
   void note_type(std::string_view key, std::string_view expected, const JsonValue& got);
   std::int64_t checked(const JsonValue& value, std::string_view key, std::int64_t least,
                        std::int64_t most);

@@ -14,6 +14,7 @@ constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kLongestNs = 1e15;  ///< eleven days
 
 using Json = nlohmann::ordered_json;
+using Presence = JsonObjectReader::Presence;
 
 CollectiveKind read_kind(JsonObjectReader& reader) {
   const std::string name = reader.text("kind");
@@ -27,36 +28,21 @@ CollectiveKind read_kind(JsonObjectReader& reader) {
   return CollectiveKind::kAllReduce;
 }
 
-/// The array at `key`; on error records a problem and returns an empty array.
-const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std::size_t longest,
-                            bool is_needed = true) {
-  static const JsonArray kNothing;
-  const JsonValue* value = is_needed ? reader.required(key) : reader.optional(key);
-  if (value == nullptr) return kNothing;
-  const auto* array = value->as<JsonArray>();
-  if (array == nullptr) {
-    reader.note(key, fmt::format("expected an array, got {}", describe(*value)), "");
-    return kNothing;
-  }
-  if (array->size() <= longest) return *array;
-  reader.note(key, fmt::format("expected at most {} entries, got {}", longest, array->size()), "");
-  return kNothing;
+Seconds read_time(JsonObjectReader& reader, std::string_view key, double least_ns = 1e-3) {
+  return Seconds(reader.number(key, least_ns, kLongestNs) / kNanosecondsPerSecond);
 }
 
-CurvePoint read_point(const JsonValue& value, const std::string& place,
-                      std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+double nanoseconds(Seconds time) { return time.value * kNanosecondsPerSecond; }
+
+CurvePoint read_point(JsonObjectReader& reader) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
   CurvePoint point;
   point.bytes = Bytes(reader.integer("bytes", 1, kMostBytes));
-  point.time = Seconds(reader.number("time_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
-  reader.finish();
+  point.time = read_time(reader, "time_ns");
   return point;
 }
 
-CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
-                           std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+CollectiveCurve read_curve(JsonObjectReader& reader) {
   CollectiveCurve curve;
   curve.kind = read_kind(reader);
   curve.ranks = static_cast<int>(reader.integer("ranks", 2, kMostRanksInFile));
@@ -64,10 +50,8 @@ CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
   curve.groups_per_node =
       static_cast<int>(reader.integer("groups_per_node", 1, kMostRanksInFile, 1));
   curve.source = reader.text("source");
-  const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
-  for (std::size_t i = 0; i < points.size(); ++i)
-    curve.points.push_back(read_point(points[i], fmt::format("{}/points/{}", place, i), problems));
-  reader.finish();
+  reader.objects("points", Presence::kRequired, kMostCurvePoints,
+                 [&](JsonObjectReader& r) { curve.points.push_back(read_point(r)); });
   return curve;
 }
 
@@ -87,9 +71,7 @@ Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameO
   return {};
 }
 
-KernelPoint read_kernel_point(const JsonValue& value, const std::string& place,
-                              std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+KernelPoint read_kernel_point(JsonObjectReader& reader) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
   KernelPoint point;
   point.batch = reader.integer("batch", 1, kMostElements, 1);
@@ -98,16 +80,13 @@ KernelPoint read_kernel_point(const JsonValue& value, const std::string& place,
   point.k = reader.integer("k", 0, kMostElements, 0);
   point.flops = Flops(reader.number("flop", 0, 1e30));
   point.memory_traffic = Bytes(reader.integer("bytes", 0, kMostElements));
-  point.time = Seconds(reader.number("time_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  point.time = read_time(reader, "time_ns");
   point.spread = reader.number("spread", 0, 1e6);
   point.samples = static_cast<int>(reader.integer("samples", 1, 1 << 30));
-  reader.finish();
   return point;
 }
 
-KernelCurve read_kernel_curve(const JsonValue& value, const std::string& place,
-                              std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+KernelCurve read_kernel_curve(JsonObjectReader& reader) {
   KernelCurve curve;
   curve.family = {
       .kind = read_name<KernelKind>(reader, "kind", kKernelKindCount,
@@ -117,11 +96,8 @@ KernelCurve read_kernel_curve(const JsonValue& value, const std::string& place,
       .phase = read_name<Phase>(reader, "phase", kPhaseCount, [](Phase p) { return name_of(p); }),
       .dtype = read_name<Dtype>(reader, "dtype", kDtypeCount, [](Dtype d) { return name_of(d); }),
       .causal = reader.boolean("causal", false)};
-  const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
-  for (std::size_t i = 0; i < points.size(); ++i)
-    curve.points.push_back(
-        read_kernel_point(points[i], fmt::format("{}/points/{}", place, i), problems));
-  reader.finish();
+  reader.objects("points", Presence::kRequired, kMostCurvePoints,
+                 [&](JsonObjectReader& r) { curve.points.push_back(read_kernel_point(r)); });
   return curve;
 }
 
@@ -134,7 +110,7 @@ Json json_of(const KernelCurve& curve) {
                       {"k", p.k},
                       {"flop", p.flops.value},
                       {"bytes", p.memory_traffic.value},
-                      {"time_ns", p.time.value * kNanosecondsPerSecond},
+                      {"time_ns", nanoseconds(p.time)},
                       {"spread", p.spread},
                       {"samples", p.samples}});
   return {{"kind", name_of(curve.family.kind)},   {"routine", name_of(curve.family.routine)},
@@ -144,106 +120,91 @@ Json json_of(const KernelCurve& curve) {
 
 // ---- the machine ----
 
-MeasuredGpu read_gpu(const JsonValue& value, const std::string& place,
-                     std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+MeasuredGpu read_gpu(JsonObjectReader& reader) {
   constexpr double kFastest = 1e18;
   MeasuredGpu gpu;
   gpu.count = static_cast<int>(reader.integer("count", 1, 1 << 16));
-  gpu.launch_overhead =
-      Seconds(reader.number("launch_overhead_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  gpu.launch_overhead = read_time(reader, "launch_overhead_ns");
   gpu.to_device = BytesPerSecond(reader.number("to_device_bytes_per_second", 1, kFastest));
   gpu.from_device = BytesPerSecond(reader.number("from_device_bytes_per_second", 1, kFastest));
   gpu.memory = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
-  reader.finish();
   return gpu;
 }
 
 Json json_of(const MeasuredGpu& gpu) {
   return {{"count", gpu.count},
-          {"launch_overhead_ns", gpu.launch_overhead.value * kNanosecondsPerSecond},
+          {"launch_overhead_ns", nanoseconds(gpu.launch_overhead)},
           {"to_device_bytes_per_second", gpu.to_device.value},
           {"from_device_bytes_per_second", gpu.from_device.value},
           {"memory_bytes_per_second", gpu.memory.value}};
 }
 
-MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
-                             std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+MeasuredMachine read_machine(JsonObjectReader& reader) {
   constexpr double kFastest = 1e18;
   MeasuredMachine machine;
   machine.processor = reader.text("processor");
   machine.cores = static_cast<int>(reader.integer("cores", 1, 1 << 16));
   machine.memory = Bytes(reader.integer("memory_bytes", 1, std::int64_t{1} << 60));
-  machine.message_latency =
-      Seconds(reader.number("message_latency_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  machine.message_latency = read_time(reader, "message_latency_ns");
   machine.message_bandwidth =
       BytesPerSecond(reader.number("message_bytes_per_second", 1, kFastest));
   machine.memory_bandwidth = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
-  if (const JsonValue* peak = reader.required("peak_flop_per_second")) {
-    JsonObjectReader rates(*peak, place + "/peak_flop_per_second", problems);
+  reader.object("peak_flop_per_second", Presence::kRequired, [&](JsonObjectReader& rates) {
     for (int d = 0; d < kDtypeCount; ++d) {
       const auto dtype = static_cast<Dtype>(d);
       if (rates.optional(name_of(dtype)) != nullptr)
         machine.peak[dtype] = FlopsPerSecond(rates.number(name_of(dtype), 1, kFastest));
     }
-    rates.finish();
-  }
-  if (reader.optional("noise_ns") != nullptr)
-    machine.noise = Seconds(reader.number("noise_ns", 0, kLongestNs) / kNanosecondsPerSecond);
-  if (const JsonValue* gpu = reader.optional("gpu"))
-    machine.gpu = read_gpu(*gpu, place + "/gpu", problems);
-  reader.finish();
+  });
+  if (reader.optional("noise_ns") != nullptr) machine.noise = read_time(reader, "noise_ns", 0);
+  reader.object("gpu", Presence::kOptional,
+                [&](JsonObjectReader& r) { machine.gpu = read_gpu(r); });
   return machine;
 }
 
 Json json_of(const MeasuredMachine& machine) {
-  nlohmann::ordered_json peak = nlohmann::ordered_json::object();
+  Json peak = Json::object();
   for (const auto& [dtype, rate] : machine.peak) peak[std::string(name_of(dtype))] = rate.value;
-  nlohmann::ordered_json json{
-      {"processor", machine.processor},
-      {"cores", machine.cores},
-      {"memory_bytes", machine.memory.value},
-      {"message_latency_ns", machine.message_latency.value * kNanosecondsPerSecond},
-      {"message_bytes_per_second", machine.message_bandwidth.value},
-      {"memory_bytes_per_second", machine.memory_bandwidth.value},
-      {"peak_flop_per_second", peak}};
-  if (machine.noise.value > 0) json["noise_ns"] = machine.noise.value * kNanosecondsPerSecond;
+  Json json{{"processor", machine.processor},
+            {"cores", machine.cores},
+            {"memory_bytes", machine.memory.value},
+            {"message_latency_ns", nanoseconds(machine.message_latency)},
+            {"message_bytes_per_second", machine.message_bandwidth.value},
+            {"memory_bytes_per_second", machine.memory_bandwidth.value},
+            {"peak_flop_per_second", peak}};
+  if (machine.noise.value > 0) json["noise_ns"] = nanoseconds(machine.noise);
   if (machine.gpu) json["gpu"] = json_of(*machine.gpu);
   return json;
 }
 
 // ---- the trainer ----
 
+struct TrainerTime {
+  const char* key;
+  Seconds MeasuredTrainer::*time;
+};
+constexpr TrainerTime kTrainerTimes[] = {
+    {"step_time_ns", &MeasuredTrainer::step_time},
+    {"host_per_kernel_ns", &MeasuredTrainer::host_per_kernel},
+    {"host_per_collective_ns", &MeasuredTrainer::host_per_collective},
+    {"host_per_layer_forward_ns", &MeasuredTrainer::host_per_layer_forward},
+    {"host_per_layer_backward_ns", &MeasuredTrainer::host_per_layer_backward},
+    {"host_per_step_ns", &MeasuredTrainer::host_per_step}};
+
 Json json_of(const MeasuredTrainer& trainer) {
-  const auto ns = [](Seconds time) { return time.value * kNanosecondsPerSecond; };
-  return {{"steps", trainer.steps},
-          {"step_time_ns", ns(trainer.step_time)},
-          {"host_per_kernel_ns", ns(trainer.host_per_kernel)},
-          {"host_per_collective_ns", ns(trainer.host_per_collective)},
-          {"host_per_layer_forward_ns", ns(trainer.host_per_layer_forward)},
-          {"host_per_layer_backward_ns", ns(trainer.host_per_layer_backward)},
-          {"host_per_step_ns", ns(trainer.host_per_step)},
-          {"slowdown", trainer.slowdown}};
+  Json json;
+  json["steps"] = trainer.steps;
+  for (const auto& [key, time] : kTrainerTimes) json[key] = nanoseconds(trainer.*time);
+  json["slowdown"] = trainer.slowdown;
+  return json;
 }
 
-MeasuredTrainer read_trainer(const JsonValue& value, const std::string& place,
-                             std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
-  const auto time = [&](std::string_view key) {
-    return Seconds(reader.number(key, 0, kLongestNs) / kNanosecondsPerSecond);
-  };
+MeasuredTrainer read_trainer(JsonObjectReader& reader) {
   MeasuredTrainer trainer;
   trainer.steps = static_cast<int>(reader.integer("steps", 1, 1 << 30));
-  trainer.step_time = time("step_time_ns");
-  trainer.host_per_kernel = time("host_per_kernel_ns");
-  trainer.host_per_collective = time("host_per_collective_ns");
-  trainer.host_per_layer_forward = time("host_per_layer_forward_ns");
-  trainer.host_per_layer_backward = time("host_per_layer_backward_ns");
-  trainer.host_per_step = time("host_per_step_ns");
+  for (const auto& [key, time] : kTrainerTimes) trainer.*time = read_time(reader, key, 0);
   constexpr double kLeastSlowdown = 1e-3, kMostSlowdown = 1e3;
   trainer.slowdown = reader.number("slowdown", kLeastSlowdown, kMostSlowdown);
-  reader.finish();
   return trainer;
 }
 
@@ -278,8 +239,7 @@ std::string to_json(const Calibration& calibration) {
   for (const CollectiveCurve& curve : calibration.collectives) {
     Json points = Json::array();
     for (const CurvePoint& point : curve.points)
-      points.push_back(
-          {{"bytes", point.bytes.value}, {"time_ns", point.time.value * kNanosecondsPerSecond}});
+      points.push_back({{"bytes", point.bytes.value}, {"time_ns", nanoseconds(point.time)}});
     curves.push_back({{"kind", name_of(curve.kind)},
                       {"ranks", curve.ranks},
                       {"nodes", curve.nodes},
@@ -307,18 +267,14 @@ Calibration calibration_from_json(std::string_view text, std::string_view where)
   reader.integer("schema", kCalibrationSchema, kCalibrationSchema);
   Calibration calibration;
   calibration.provenance = read_provenance(reader);
-  const JsonArray& curves = read_array(reader, "collectives", kMostCurves);
-  for (std::size_t i = 0; i < curves.size(); ++i)
-    calibration.collectives.push_back(
-        read_curve(curves[i], fmt::format("{}/collectives/{}", place, i), problems));
-  if (const JsonValue* machine = reader.optional("machine"))
-    calibration.machine = read_machine(*machine, place + "/machine", problems);
-  const JsonArray& kernels = read_array(reader, "kernels", kMostCurves, /*is_needed=*/false);
-  for (std::size_t i = 0; i < kernels.size(); ++i)
-    calibration.kernels.push_back(
-        read_kernel_curve(kernels[i], fmt::format("{}/kernels/{}", place, i), problems));
-  if (const JsonValue* trainer = reader.optional("trainer"))
-    calibration.trainer = read_trainer(*trainer, place + "/trainer", problems);
+  reader.objects("collectives", Presence::kRequired, kMostCurves,
+                 [&](JsonObjectReader& r) { calibration.collectives.push_back(read_curve(r)); });
+  reader.object("machine", Presence::kOptional,
+                [&](JsonObjectReader& r) { calibration.machine = read_machine(r); });
+  reader.objects("kernels", Presence::kOptional, kMostCurves,
+                 [&](JsonObjectReader& r) { calibration.kernels.push_back(read_kernel_curve(r)); });
+  reader.object("trainer", Presence::kOptional,
+                [&](JsonObjectReader& r) { calibration.trainer = read_trainer(r); });
   reader.finish();
   if (problems.empty()) problems = check_calibration(calibration, place);
   if (!problems.empty()) throw InputError(std::move(problems));

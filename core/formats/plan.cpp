@@ -11,6 +11,8 @@
 namespace meshwright {
 namespace {
 
+using Presence = JsonObjectReader::Presence;
+
 // Limits chosen so that the product of any two fits int64; check_plan() does the real validation.
 constexpr std::int64_t kLargestDegree = 1'000'000;
 constexpr std::int64_t kMostStagesInFile = std::int64_t{1} << 20;
@@ -61,16 +63,12 @@ DataParallelism read_data_parallelism(JsonObjectReader& reader) {
   constexpr std::int64_t kMostServers = 1'000'000, kLargestPrefetch = 1'000;
   DataParallelism d;
   read_word(
-      reader, "data_parallel", [](std::string_view w) { return data_parallel_from_name(w); },
-      d.kind,
+      reader, "data_parallel", data_parallel_from_name, d.kind,
       "expected one of: collective, ring, parameter-server, async-parameter-server, one-process");
-  read_word(
-      reader, "collective_algorithm",
-      [](std::string_view w) { return collective_algorithm_from_name(w); }, d.algorithm,
-      "expected one of: auto, ring, tree, nvls, hierarchical");
-  read_word(
-      reader, "bucket", [](std::string_view w) { return buckets_from_text(w); }, d.buckets,
-      "expected one of: none, pytorch, megatron, or a size such as 25MiB");
+  read_word(reader, "collective_algorithm", collective_algorithm_from_name, d.algorithm,
+            "expected one of: auto, ring, tree, nvls, hierarchical");
+  read_word(reader, "bucket", buckets_from_text, d.buckets,
+            "expected one of: none, pytorch, megatron, or a size such as 25MiB");
   d.overlap_gather = reader.boolean("overlap_gather", d.overlap_gather);
   d.prefetch = static_cast<int>(reader.integer("fsdp_prefetch", 0, kLargestPrefetch, d.prefetch));
   d.reshard_after_forward = reader.boolean("fsdp_reshard", d.reshard_after_forward);
@@ -78,9 +76,8 @@ DataParallelism read_data_parallelism(JsonObjectReader& reader) {
   d.offload_optimizer = reader.boolean("offload_optimizer", d.offload_optimizer);
   d.servers = static_cast<int>(reader.integer("servers", 1, kMostServers, d.servers));
   d.colocated_servers = reader.boolean("colocated_servers", d.colocated_servers);
-  read_word(
-      reader, "ring_order", [](std::string_view w) { return ring_order_from_name(w); },
-      d.ring_order, "expected one of: neighbours, alternating");
+  read_word(reader, "ring_order", ring_order_from_name, d.ring_order,
+            "expected one of: neighbours, alternating");
   return d;
 }
 
@@ -91,10 +88,8 @@ double number_or(JsonObjectReader& reader, std::string_view key, double most, do
 ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   ModelParallelism m;
   m.tensor_overlap = reader.boolean("tp_comm_overlap", false);
-  read_word(
-      reader, "context_algorithm",
-      [](std::string_view w) { return context_algorithm_from_name(w); }, m.context,
-      "expected one of: all-gather, ring, all-to-all");
+  read_word(reader, "context_algorithm", context_algorithm_from_name, m.context,
+            "expected one of: all-gather, ring, all-to-all");
   constexpr double kLargestRatio = 1e6;
   m.routing.capacity = number_or(reader, "expert_capacity", kLargestRatio, m.routing.capacity);
   m.routing.imbalance = number_or(reader, "expert_imbalance", kLargestRatio, m.routing.imbalance);
@@ -102,28 +97,23 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   m.routing.node_limit =
       static_cast<int>(reader.integer("expert_node_limit", 0, kLargestDegree, 0));
   m.routing.overlap = reader.boolean("expert_overlap", false);
-  read_word(
-      reader, "rank_order", [](std::string_view w) { return rank_order_from_text(w); }, m.order,
-      "use tp-cp-ep-dp-pp or another order of these five axes");
+  read_word(reader, "rank_order", rank_order_from_text, m.order,
+            "use tp-cp-ep-dp-pp or another order of these five axes");
   return m;
 }
 
 Precision read_precision(JsonObjectReader& reader) {
   Precision p;
-  read_word(
-      reader, "fp8_recipe", [](std::string_view w) { return fp8_recipe_from_name(w); },
-      p.fp8_recipe, "expected one of: delayed, tensorwise, blockwise, mxfp8");
+  read_word(reader, "fp8_recipe", fp8_recipe_from_name, p.fp8_recipe,
+            "expected one of: delayed, tensorwise, blockwise, mxfp8");
   p.fp8_parameters = reader.boolean("fp8_param_gather", false);
   p.wide_blocks = static_cast<int>(reader.integer("bf16_end_layers", 0, kLargestDegree, 0));
-  read_word(
-      reader, "grad_dtype", [](std::string_view w) { return gradient_dtype_from_name(w); },
-      p.gradients, "expected one of: fp32, bf16, fp16");
+  read_word(reader, "grad_dtype", gradient_dtype_from_name, p.gradients,
+            "expected one of: fp32, bf16, fp16");
   return p;
 }
 
-Strategy read_strategy(const JsonValue& value, const std::string& place,
-                       std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+Strategy read_strategy(JsonObjectReader& reader) {
   Strategy s;
   s.degrees = read_degrees(reader);
   s.sequence_parallel = reader.boolean("sequence_parallel", false);
@@ -131,20 +121,16 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
   s.global_batch = reader.integer("global_batch", 1, kLargestBatch);
   s.sequence_length = reader.integer("seq", 1, kLongestSequence);
   if (reader.optional("schedule")) s.schedule = reader.text("schedule");
-  read_word(
-      reader, "recompute", [](std::string_view w) { return recompute_from_text(w); }, s.recompute,
-      "expected one of: none, selective, full, block:N");
+  read_word(reader, "recompute", recompute_from_text, s.recompute,
+            "expected one of: none, selective, full, block:N");
   s.zero = static_cast<int>(reader.integer("zero", 0, 3, 0));
-  read_word(
-      reader, "dtype", [](std::string_view w) { return dtype_from_name(w); }, s.dtype,
-      "expected one of: fp32, tf32, bf16, fp16, fp8, nvfp4");
-  read_word(
-      reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
-      "expected one of: flash, standard");
+  read_word(reader, "dtype", dtype_from_name, s.dtype,
+            "expected one of: fp32, tf32, bf16, fp16, fp8, nvfp4");
+  read_word(reader, "attention", attention_from_name, s.attention,
+            "expected one of: flash, standard");
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
   s.precision = read_precision(reader);
-  reader.finish();
   return s;
 }
 
@@ -156,58 +142,44 @@ Bytes read_bytes(JsonObjectReader& reader, std::string_view key) {
   return Bytes(reader.integer(key, 0, kLargestBytes));
 }
 
-void read_bubble(JsonObjectReader& parent, PlanFigures& figures,
-                 std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.required("bubble");
-  if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of("bubble"), problems);
+void read_bubble(JsonObjectReader& reader, PlanFigures& figures) {
   figures.bubble_of_period = reader.number("period", -1, 1);
   figures.bubble_of_makespan = reader.number("makespan", -1, 1);
   // Earlier versions wrote the bubble of the busiest rank as `period`, and no mean over ranks.
   figures.busiest_rank_bubble = reader.optional("busiest_rank_period") != nullptr
                                     ? reader.number("busiest_rank_period", -1, 1)
                                     : figures.bubble_of_period;
-  reader.finish();
 }
 
-void read_exposed(JsonObjectReader& parent, PlanFigures& figures,
-                  std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.required("exposed_communication");
-  if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of("exposed_communication"), problems);
+void read_exposed(JsonObjectReader& reader, PlanFigures& figures) {
   for (int axis = 0; axis < kAxisCount; ++axis)
     figures.exposed_communication[static_cast<std::size_t>(axis)] =
         reader.number(name_of(static_cast<Axis>(axis)), 0, 1);
-  reader.finish();
 }
 
-void read_range(JsonObjectReader& parent, PlanFigures& figures, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.optional("step_time_range");
-  if (!value || value->is_null()) return;
-  JsonObjectReader reader(*value, parent.place_of("step_time_range"), problems);
+StepTimeRange read_range(JsonObjectReader& reader) {
   StepTimeRange range;
   range.p10 = read_time(reader, "p10_ns");
   range.p90 = read_time(reader, "p90_ns");
   range.validated_runs = static_cast<int>(reader.integer("validated_runs", 0, 1 << 30));
-  figures.range = range;
-  reader.finish();
+  return range;
 }
 
-PlanFigures read_figures(const JsonValue& value, const std::string& place,
-                         std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
+PlanFigures read_figures(JsonObjectReader& reader) {
   PlanFigures f;
-  if (const JsonValue* strategy = reader.required("strategy"))
-    f.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
+  reader.object("strategy", Presence::kRequired,
+                [&](JsonObjectReader& r) { f.strategy = read_strategy(r); });
   f.step_time = read_time(reader, "step_time_ns");
-  read_range(reader, f, problems);
+  reader.object("step_time_range", Presence::kOptionalOrNull,
+                [&](JsonObjectReader& r) { f.range = read_range(r); });
   f.period = read_time(reader, "period_ns");
   f.tokens_per_second_per_gpu = reader.number("tokens_per_s_per_gpu", 0, kLargestFigure);
   f.model_tflops_per_gpu = reader.number("model_tflops_per_gpu", 0, kLargestFigure);
   f.mfu = reader.number("mfu", 0, kLargestFigure);
   f.hfu = reader.number("hfu", 0, kLargestFigure);
-  read_bubble(reader, f, problems);
-  read_exposed(reader, f, problems);
+  reader.object("bubble", Presence::kRequired, [&](JsonObjectReader& r) { read_bubble(r, f); });
+  reader.object("exposed_communication", Presence::kRequired,
+                [&](JsonObjectReader& r) { read_exposed(r, f); });
   f.peak_memory = read_bytes(reader, "peak_memory_bytes");
   f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
   // Earlier versions wrote only the total.
@@ -219,39 +191,24 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
                                                   static_cast<std::size_t>(kMostStagesInFile)))
     f.peak_memory_per_stage.emplace_back(bytes);
   f.why = reader.text("why");
-  reader.finish();
   return f;
 }
 
-/// {"name", "config"}
-void read_model(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.required("model");
-  if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of("model"), problems);
-  file.model_name = reader.text("name");
-  file.model_config = reader.text("config");
-  reader.finish();
-}
-
-/// {"name", "toml"} and, for calibrated machines, "calibration"
-void read_cluster(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.required("cluster");
-  if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of("cluster"), problems);
-  file.cluster_name = reader.text("name");
-  file.cluster_toml = reader.text("toml");
-  if (reader.optional("calibration")) file.calibration = reader.text("calibration");
-  reader.finish();
-}
-
-/// {"name", "toml"}
-void read_trainer(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.optional("trainer");
-  if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of("trainer"), problems);
-  file.trainer_name = reader.text("name");
-  file.trainer_toml = reader.text("toml");
-  reader.finish();
+/// Texts of the job, each with the name that it was found by.
+void read_sources(JsonObjectReader& reader, PlanFile& file) {
+  reader.object("model", Presence::kRequired, [&](JsonObjectReader& r) {
+    file.model_name = r.text("name");
+    file.model_config = r.text("config");
+  });
+  reader.object("cluster", Presence::kRequired, [&](JsonObjectReader& r) {
+    file.cluster_name = r.text("name");
+    file.cluster_toml = r.text("toml");
+    if (r.optional("calibration")) file.calibration = r.text("calibration");
+  });
+  reader.object("trainer", Presence::kOptional, [&](JsonObjectReader& r) {
+    file.trainer_name = r.text("name");
+    file.trainer_toml = r.text("toml");
+  });
 }
 
 /// One string per pipeline rank, as written by to_text().
@@ -285,20 +242,14 @@ std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
   return orders;
 }
 
-void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = reader.optional("predicted");
-  if (!value || value->is_null()) return;
-  file.predicted = read_figures(*value, reader.place_of("predicted"), problems);
-  if (problems.empty() && file.predicted->strategy != file.plan.strategy)
-    reader.note("predicted", "the strategy of the prediction differs from the plan's strategy",
-                "set \"predicted\" to null, and simulate the plan again");
-}
-
 }  // namespace
 
 Strategy strategy_from_json(const JsonValue& value, const std::string& place,
                             std::vector<Diagnostic>& problems) {
-  return read_strategy(value, place, problems);
+  JsonObjectReader reader(value, place, problems);
+  const Strategy strategy = read_strategy(reader);
+  reader.finish();
+  return strategy;
 }
 
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
@@ -317,11 +268,9 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   if (!problems.empty()) throw InputError(std::move(problems));
 
   PlanFile file;
-  read_model(reader, file, problems);
-  read_cluster(reader, file, problems);
-  read_trainer(reader, file, problems);
-  if (const JsonValue* strategy = reader.required("strategy"))
-    file.plan.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
+  read_sources(reader, file);
+  reader.object("strategy", Presence::kRequired,
+                [&](JsonObjectReader& r) { file.plan.strategy = read_strategy(r); });
   for (const std::int64_t blocks : reader.integers("blocks_per_stage", 0, kMostStagesInFile,
                                                    static_cast<std::size_t>(kMostStagesInFile)))
     file.plan.blocks_per_stage.push_back(static_cast<int>(blocks));
@@ -330,7 +279,11 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
     for (const std::int64_t device : reader.integers("device_of_stage", 0, kLargestDegree,
                                                      static_cast<std::size_t>(kMostStagesInFile)))
       file.plan.device_of_stage.push_back(static_cast<int>(device));
-  read_predicted(reader, file, problems);
+  reader.object("predicted", Presence::kOptionalOrNull,
+                [&](JsonObjectReader& r) { file.predicted = read_figures(r); });
+  if (problems.empty() && file.predicted && file.predicted->strategy != file.plan.strategy)
+    reader.note("predicted", "the strategy of the prediction differs from the plan's strategy",
+                "set \"predicted\" to null, and simulate the plan again");
   file.cost_model = reader.text("cost_model");
   reader.finish();
   if (!problems.empty()) throw InputError(std::move(problems));
