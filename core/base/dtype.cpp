@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/base/value_named.hpp"
+
 namespace meshwright {
 namespace {
 struct DtypeRow {
@@ -17,9 +19,7 @@ constexpr std::array<std::string_view, kProductFormatCount> kFormats{
 std::string_view name_of(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
 
 std::optional<Dtype> dtype_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kRows.size(); ++i)
-    if (kRows[i].name == name) return static_cast<Dtype>(i);
-  return std::nullopt;
+  return value_named<Dtype>(name, kDtypeCount);
 }
 
 Dtype storage_dtype(Dtype dtype) { return is_quantized(dtype) ? Dtype::kBf16 : dtype; }
@@ -30,9 +30,7 @@ std::string_view name_of(ProductFormat format) {
   return kFormats[static_cast<std::size_t>(format)];
 }
 std::optional<ProductFormat> product_format_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kFormats.size(); ++i)
-    if (kFormats[i] == name) return static_cast<ProductFormat>(i);
-  return std::nullopt;
+  return value_named<ProductFormat>(name, kProductFormatCount);
 }
 ProductFormat product_format_of(Dtype dtype) {
   // The same order, but for the recipes of fp8.

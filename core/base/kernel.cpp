@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/value_named.hpp"
+
 namespace meshwright {
 
 std::string_view name_of(KernelKind kind) {
@@ -24,26 +26,12 @@ constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{"forward", "back
 static_assert(std::ranges::none_of(kRoutineNames, &std::string_view::empty));
 static_assert(std::ranges::none_of(kPhaseNames, &std::string_view::empty));
 
-template <class Value, std::size_t N>
-std::optional<Value> value_named(const std::array<std::string_view, N>& names,
-                                 std::string_view name) {
-  for (std::size_t i = 0; i < N; ++i)
-    if (names[i] == name) return static_cast<Value>(i);
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string_view name_of(Routine routine) {
   return kRoutineNames[static_cast<std::size_t>(routine)];
 }
-std::optional<Routine> routine_from_name(std::string_view name) {
-  return value_named<Routine>(kRoutineNames, name);
-}
 std::string_view name_of(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
-std::optional<Phase> phase_from_name(std::string_view name) {
-  return value_named<Phase>(kPhaseNames, name);
-}
 
 namespace {
 constexpr std::array<std::string_view, kCollectiveAlgorithmCount> kAlgorithmNames{
@@ -55,7 +43,7 @@ std::string_view name_of(CollectiveAlgorithm algorithm) {
 }
 
 std::optional<CollectiveAlgorithm> collective_algorithm_from_name(std::string_view name) {
-  return value_named<CollectiveAlgorithm>(kAlgorithmNames, name);
+  return value_named<CollectiveAlgorithm>(name, kCollectiveAlgorithmCount);
 }
 
 }  // namespace meshwright

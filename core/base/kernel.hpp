@@ -50,7 +50,6 @@ enum class Routine : std::uint8_t {
 };
 inline constexpr int kRoutineCount = 19;
 std::string_view name_of(Routine routine);  ///< "product", "layer-norm", …
-std::optional<Routine> routine_from_name(std::string_view name);
 
 /// The pass that an operator's kernel belongs to. Weight gradients are separate so that schedules
 /// can split the backward pass (Zero Bubble, arXiv 2401.10241).
@@ -58,7 +57,6 @@ enum class Phase : std::uint8_t { kForward, kBackwardInput, kBackwardWeight, kUp
 inline constexpr int kPhaseCount = 4;
 /// "forward", "backward-input", "backward-weight", "update".
 std::string_view name_of(Phase phase);
-std::optional<Phase> phase_from_name(std::string_view name);
 
 struct Kernel {
   KernelKind kind = KernelKind::kMemoryBound;

@@ -133,11 +133,6 @@ void BoundsCheck::operator()(std::string_view key, double value, ParameterBounds
 std::string_view name_of(StreamFamily family) {
   return kFamilyNames[static_cast<std::size_t>(family)];
 }
-std::optional<StreamFamily> stream_family_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kFamilyNames.size(); ++i)
-    if (kFamilyNames[i] == name) return static_cast<StreamFamily>(i);
-  return std::nullopt;
-}
 
 StreamFamily stream_family_of(Routine routine, Phase phase) {
   const bool forward = phase == Phase::kForward;

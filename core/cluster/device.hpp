@@ -76,7 +76,6 @@ enum class StreamFamily : std::uint8_t {
 };
 inline constexpr int kStreamFamilyCount = 14;
 std::string_view name_of(StreamFamily family);  ///< "norm", "norm-backward", …
-std::optional<StreamFamily> stream_family_from_name(std::string_view name);
 /// The family of a memory-bound or optimizer kernel.
 StreamFamily stream_family_of(Routine routine, Phase phase);
 

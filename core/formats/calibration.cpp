@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_value.hpp"
+#include "core/base/value_named.hpp"
 #include "core/cost/calibration.hpp"
 #include "core/formats/file.hpp"
 
@@ -57,15 +58,13 @@ CollectiveCurve read_curve(JsonObjectReader& reader) {
 
 // ---- kernels ----
 
-/// Reads an enumerator with values 0 to count - 1 by the name that `name_of_value` returns.
-template <class Value, class NameOf>
-Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameOf name_of_value) {
+/// Reads an enumerator with values 0 to count - 1 by its name.
+template <class Value>
+Value read_name(JsonObjectReader& reader, std::string_view key, int count) {
   const std::string name = reader.text(key);
+  if (const auto value = value_named<Value>(name, count)) return *value;
   std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) {
-    if (name_of_value(static_cast<Value>(i)) == name) return static_cast<Value>(i);
-    names.emplace_back(name_of_value(static_cast<Value>(i)));
-  }
+  for (int i = 0; i < count; ++i) names.emplace_back(name_of(static_cast<Value>(i)));
   if (!name.empty())
     reader.note(key, fmt::format("invalid value '{}'", name), suggest(name, names));
   return {};
@@ -88,14 +87,11 @@ KernelPoint read_kernel_point(JsonObjectReader& reader) {
 
 KernelCurve read_kernel_curve(JsonObjectReader& reader) {
   KernelCurve curve;
-  curve.family = {
-      .kind = read_name<KernelKind>(reader, "kind", kKernelKindCount,
-                                    [](KernelKind k) { return name_of(k); }),
-      .routine = read_name<Routine>(reader, "routine", kRoutineCount,
-                                    [](Routine r) { return name_of(r); }),
-      .phase = read_name<Phase>(reader, "phase", kPhaseCount, [](Phase p) { return name_of(p); }),
-      .dtype = read_name<Dtype>(reader, "dtype", kDtypeCount, [](Dtype d) { return name_of(d); }),
-      .causal = reader.boolean("causal", false)};
+  curve.family = {.kind = read_name<KernelKind>(reader, "kind", kKernelKindCount),
+                  .routine = read_name<Routine>(reader, "routine", kRoutineCount),
+                  .phase = read_name<Phase>(reader, "phase", kPhaseCount),
+                  .dtype = read_name<Dtype>(reader, "dtype", kDtypeCount),
+                  .causal = reader.boolean("causal", false)};
   reader.objects("points", Presence::kRequired, kMostCurvePoints,
                  [&](JsonObjectReader& r) { curve.points.push_back(read_kernel_point(r)); });
   return curve;

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "core/base/error.hpp"
+#include "core/base/value_named.hpp"
 #include "core/formats/pftrace_fields.hpp"
 
 namespace meshwright {
@@ -57,18 +58,11 @@ struct CounterTrack {
 struct OtherTrack {};
 using TrackRole = std::variant<OtherTrack, StreamTrack, CounterTrack>;
 
-std::optional<Stream> stream_named(std::string_view name) {
-  for (int s = 0; s < kStreamCount; ++s)
-    if (name_of(static_cast<Stream>(s)) == name) return static_cast<Stream>(s);
-  return std::nullopt;
-}
-std::optional<std::size_t> memory_class_named(std::string_view name) {
+std::optional<MemoryClass> memory_class_named(std::string_view name) {
   constexpr std::string_view kPrefix = "memory ";
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  for (std::size_t c = 0; c < kMemoryClassCount; ++c)
-    if (name_of(static_cast<MemoryClass>(c)) == name) return c;
-  return std::nullopt;
+  return value_named<MemoryClass>(name, kMemoryClassCount);
 }
 
 class TraceReader {
@@ -197,8 +191,8 @@ class TraceReader {
     TrackRole role;
     if (parent != rank_of_process_.end()) {
       if (const auto memory_class = memory_class_named(d.name)) {
-        role = CounterTrack{parent->second, *memory_class};
-      } else if (const auto stream = stream_named(d.name)) {
+        role = CounterTrack{parent->second, static_cast<std::size_t>(*memory_class)};
+      } else if (const auto stream = value_named<Stream>(d.name, kStreamCount)) {
         role = StreamTrack{static_cast<std::int32_t>(timeline_.tracks.size())};
         timeline_.tracks.push_back({RankId(parent->second), *stream});
         open_.emplace_back();

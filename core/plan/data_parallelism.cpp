@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/number_from_text.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -44,9 +45,7 @@ std::string_view name_of(DataParallelKind kind) {
 }
 
 std::optional<DataParallelKind> data_parallel_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kKindNames.size(); ++i)
-    if (kKindNames[i] == name) return static_cast<DataParallelKind>(i);
-  return std::nullopt;
+  return value_named<DataParallelKind>(name, kDataParallelKindCount);
 }
 
 std::string to_text(const GradientBuckets& buckets) {
@@ -80,9 +79,7 @@ std::string_view name_of(RingOrder order) {
 }
 
 std::optional<RingOrder> ring_order_from_name(std::string_view name) {
-  if (name == "neighbours") return RingOrder::kNeighbours;
-  if (name == "alternating") return RingOrder::kAlternating;
-  return std::nullopt;
+  return value_named<RingOrder>(name, 2);
 }
 
 }  // namespace meshwright

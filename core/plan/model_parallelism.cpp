@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/value_named.hpp"
+
 namespace meshwright {
 namespace {
 constexpr std::array<std::string_view, kContextAlgorithmCount> kContextNames{"all-gather", "ring",
@@ -13,9 +15,7 @@ std::string_view name_of(ContextAlgorithm algorithm) {
 }
 
 std::optional<ContextAlgorithm> context_algorithm_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kContextNames.size(); ++i)
-    if (kContextNames[i] == name) return static_cast<ContextAlgorithm>(i);
-  return std::nullopt;
+  return value_named<ContextAlgorithm>(name, kContextAlgorithmCount);
 }
 
 std::string to_text(const RankOrder& order) {
@@ -35,11 +35,10 @@ std::optional<RankOrder> rank_order_from_text(std::string_view text) {
     const std::size_t end = is_last ? text.size() : text.find('-');
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view word = text.substr(0, end);
-    int axis = 0;
-    while (axis < kAxisCount && name_of(static_cast<Axis>(axis)) != word) ++axis;
-    if (axis == kAxisCount || seen[static_cast<std::size_t>(axis)]) return std::nullopt;
-    seen[static_cast<std::size_t>(axis)] = true;
-    order.axes[static_cast<std::size_t>(place)] = static_cast<Axis>(axis);
+    const auto axis = value_named<Axis>(word, kAxisCount);
+    if (!axis || seen[static_cast<std::size_t>(*axis)]) return std::nullopt;
+    seen[static_cast<std::size_t>(*axis)] = true;
+    order.axes[static_cast<std::size_t>(place)] = *axis;
     text.remove_prefix(std::min(text.size(), end + 1));
   }
   return order;

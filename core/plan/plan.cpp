@@ -1,5 +1,7 @@
 #include "core/plan/plan.hpp"
 
+#include "core/base/value_named.hpp"
+
 namespace meshwright {
 
 std::string_view name_of(AttentionAlgorithm algorithm) {
@@ -7,9 +9,7 @@ std::string_view name_of(AttentionAlgorithm algorithm) {
 }
 
 std::optional<AttentionAlgorithm> attention_from_name(std::string_view name) {
-  if (name == "flash") return AttentionAlgorithm::kFlash;
-  if (name == "standard") return AttentionAlgorithm::kStandard;
-  return std::nullopt;
+  return value_named<AttentionAlgorithm>(name, 2);
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -31,9 +32,7 @@ std::string_view name_of(Fp8Recipe recipe) {
 }
 
 std::optional<Fp8Recipe> fp8_recipe_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kRecipes.size(); ++i)
-    if (kRecipes[i].name == name) return static_cast<Fp8Recipe>(i);
-  return std::nullopt;
+  return value_named<Fp8Recipe>(name, static_cast<int>(kRecipes.size()));
 }
 
 Quantization quantization_of(Dtype dtype, Fp8Recipe recipe) {

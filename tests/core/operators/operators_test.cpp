@@ -1,4 +1,5 @@
 #include "core/operators/operators.hpp"
+#include "core/base/value_named.hpp"
 #include "core/operators/attention.hpp"
 #include "core/operators/local_parameters.hpp"
 #include "core/operators/saved_activations.hpp"
@@ -215,13 +216,13 @@ TEST(Kernels, SayWhatTheyCompute) {
 TEST(Routines, AreFoundByTheirNames) {
   for (int i = 0; i < kRoutineCount; ++i) {
     const auto routine = static_cast<Routine>(i);
-    EXPECT_EQ(routine_from_name(name_of(routine)), routine);
+    EXPECT_EQ(value_named<Routine>(name_of(routine), kRoutineCount), routine);
   }
   for (int i = 0; i < kPhaseCount; ++i) {
     const auto phase = static_cast<Phase>(i);
-    EXPECT_EQ(phase_from_name(name_of(phase)), phase);
+    EXPECT_EQ(value_named<Phase>(name_of(phase), kPhaseCount), phase);
   }
-  EXPECT_EQ(routine_from_name("nothing"), std::nullopt);
+  EXPECT_EQ(value_named<Routine>("nothing", kRoutineCount), std::nullopt);
 }
 
 // A block: 12 H^2 + 13 H; embedding (V + T) H; head 2 H + V H.
