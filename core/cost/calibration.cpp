@@ -60,12 +60,10 @@ void check_points(const CollectiveCurve& curve, const std::string& place,
 
 void check_machine(const MeasuredMachine& machine, const std::string& place,
                    std::vector<Diagnostic>& found) {
-  const auto refuse = [&](const char* key, double value) {
-    found.push_back({place + key, fmt::format("must be positive, got {}", value),
-                     "run 'meshwright calibrate' again"});
-  };
   const auto check = [&](const char* key, double value) {
-    if (!is_positive(Seconds(value))) refuse(key, value);
+    if (!is_positive(Seconds(value)))
+      found.push_back({place + key, fmt::format("must be positive, got {}", value),
+                       "run 'meshwright calibrate' again"});
   };
   check("/cores", machine.cores);
   check("/memory_bytes", static_cast<double>(machine.memory.value));
@@ -78,20 +76,14 @@ void check_machine(const MeasuredMachine& machine, const std::string& place,
 
 void check_trainer(const MeasuredTrainer& trainer, const std::string& place,
                    std::vector<Diagnostic>& found) {
-  const auto refuse = [&](const char* key, double value) {
-    found.push_back({place + key, fmt::format("must not be negative, got {}", value),
-                     "import the trace again"});
+  const auto refuse = [&](std::string_view key, double value) {
+    found.push_back({fmt::format("{}/{}", place, key),
+                     fmt::format("must not be negative, got {}", value), "import the trace again"});
   };
-  const auto check = [&](const char* key, Seconds time) {
-    if (time.value != 0 && !is_positive(time)) refuse(key, time.value);
-  };
-  check("/step_time_ns", trainer.step_time);
-  check("/host_per_kernel_ns", trainer.host_per_kernel);
-  check("/host_per_collective_ns", trainer.host_per_collective);
-  check("/host_per_layer_forward_ns", trainer.host_per_layer_forward);
-  check("/host_per_layer_backward_ns", trainer.host_per_layer_backward);
-  check("/host_per_step_ns", trainer.host_per_step);
-  if (!(trainer.slowdown > 0)) refuse("/slowdown", trainer.slowdown);
+  for (const auto& [key, time] : kTrainerTimes)
+    if ((trainer.*time).value != 0 && !is_positive(trainer.*time))
+      refuse(key, (trainer.*time).value);
+  if (!(trainer.slowdown > 0)) refuse("slowdown", trainer.slowdown);
 }
 
 bool are_sizes(const KernelPoint& p) {

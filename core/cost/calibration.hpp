@@ -103,6 +103,19 @@ struct MeasuredTrainer {
   friend bool operator==(const MeasuredTrainer&, const MeasuredTrainer&) = default;
 };
 
+/// The times of MeasuredTrainer, in the order of calibration files.
+struct TrainerTime {
+  std::string_view key;
+  Seconds MeasuredTrainer::*time;
+};
+inline constexpr TrainerTime kTrainerTimes[] = {
+    {"step_time_ns", &MeasuredTrainer::step_time},
+    {"host_per_kernel_ns", &MeasuredTrainer::host_per_kernel},
+    {"host_per_collective_ns", &MeasuredTrainer::host_per_collective},
+    {"host_per_layer_forward_ns", &MeasuredTrainer::host_per_layer_forward},
+    {"host_per_layer_backward_ns", &MeasuredTrainer::host_per_layer_backward},
+    {"host_per_step_ns", &MeasuredTrainer::host_per_step}};
+
 struct Calibration {
   std::map<std::string, std::string> provenance;  ///< "device", "date", "command" → text
   std::optional<MeasuredMachine> machine = {};    ///< absent: the machine is not described

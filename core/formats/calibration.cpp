@@ -175,22 +175,10 @@ Json json_of(const MeasuredMachine& machine) {
 
 // ---- the trainer ----
 
-struct TrainerTime {
-  const char* key;
-  Seconds MeasuredTrainer::*time;
-};
-constexpr TrainerTime kTrainerTimes[] = {
-    {"step_time_ns", &MeasuredTrainer::step_time},
-    {"host_per_kernel_ns", &MeasuredTrainer::host_per_kernel},
-    {"host_per_collective_ns", &MeasuredTrainer::host_per_collective},
-    {"host_per_layer_forward_ns", &MeasuredTrainer::host_per_layer_forward},
-    {"host_per_layer_backward_ns", &MeasuredTrainer::host_per_layer_backward},
-    {"host_per_step_ns", &MeasuredTrainer::host_per_step}};
-
 Json json_of(const MeasuredTrainer& trainer) {
   Json json;
   json["steps"] = trainer.steps;
-  for (const auto& [key, time] : kTrainerTimes) json[key] = nanoseconds(trainer.*time);
+  for (const auto& [key, time] : kTrainerTimes) json[std::string(key)] = nanoseconds(trainer.*time);
   json["slowdown"] = trainer.slowdown;
   return json;
 }

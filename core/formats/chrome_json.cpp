@@ -52,11 +52,8 @@ class ChromeWriter {
 
   std::string write() {
     out_ += "{\"displayTimeUnit\":\"ns\",\"otherData\":{";
-    add_text("origin", timeline_.origin == TimelineOrigin::kPredicted ? "predicted" : "measured");
-    for (const auto& [key, value] : timeline_.provenance) {
-      out_ += ',';
-      add_text(key, value);
-    }
+    add("origin", timeline_.origin == TimelineOrigin::kPredicted ? "predicted" : "measured");
+    for (const auto& [key, value] : timeline_.provenance) add(key, value);
     out_ += "},\"traceEvents\":[";
     write_names();
     for (const TimelineSpan& span : timeline_.spans) write_span(span);
@@ -67,20 +64,18 @@ class ChromeWriter {
   }
 
  private:
-  void add_number(std::int64_t number) {
+  void add_key(std::string_view key) {
+    if (out_.back() != '{') out_ += ',';
+    add_quoted(key);
+    out_ += ':';
+  }
+  void add(std::string_view key, std::int64_t number) {
+    add_key(key);
     std::array<char, 24> digits;
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
     out_.append(digits.data(), end);
   }
-  void add_number(std::string_view key, std::int64_t number) {
-    add_key(key);
-    add_number(number);
-  }
-  void add_key(std::string_view key) {
-    add_quoted(key);
-    out_ += ':';
-  }
-  void add_text(std::string_view key, std::string_view text) {
+  void add(std::string_view key, std::string_view text) {
     add_key(key);
     add_quoted(text);
   }
@@ -110,7 +105,7 @@ class ChromeWriter {
 
   /// Microseconds with up to three decimals.
   void add_time(std::string_view key, std::int64_t nanoseconds) {
-    add_number(key, nanoseconds / 1000);
+    add(key, nanoseconds / 1000);
     std::int64_t rest = nanoseconds % 1000;
     if (rest == 0) return;
     out_ += '.';
@@ -125,32 +120,22 @@ class ChromeWriter {
   void begin(std::string_view phase, std::string_view name) {
     out_ += first_ ? "\n{" : ",\n{";
     first_ = false;
-    add_text("ph", phase);
-    out_ += ',';
-    add_text("name", name);
+    add("ph", phase);
+    add("name", name);
   }
   void add_place(std::int32_t rank, std::optional<Stream> stream) {
-    out_ += ',';
-    add_number("pid", rank);
-    if (!stream) return;
-    out_ += ',';
-    add_number("tid", kFirstThread + static_cast<std::int64_t>(*stream));
+    add("pid", rank);
+    if (stream) add("tid", kFirstThread + static_cast<std::int64_t>(*stream));
   }
 
-  void write_label(std::string_view name, std::int32_t rank, std::optional<Stream> stream,
-                   std::string_view label) {
+  /// `value`: text or a number.
+  template <class Value>
+  void write_metadata(std::string_view name, std::int32_t rank, std::optional<Stream> stream,
+                      std::string_view key, const Value& value) {
     begin("M", name);
     add_place(rank, stream);
     out_ += ",\"args\":{";
-    add_text("name", label);
-    out_ += "}}";
-  }
-  void write_sort_index(std::string_view name, std::int32_t rank, std::optional<Stream> stream,
-                        std::int64_t index) {
-    begin("M", name);
-    add_place(rank, stream);
-    out_ += ",\"args\":{";
-    add_number("sort_index", index);
+    add(key, value);
     out_ += "}}";
   }
 
@@ -159,13 +144,13 @@ class ChromeWriter {
     for (const TimelineTrack& track : timeline_.tracks) ranks.insert(track.rank.value);
     for (const MemorySample& sample : timeline_.memory) ranks.insert(sample.rank);
     for (const std::int32_t rank : ranks) {
-      write_label("process_name", rank, std::nullopt, "rank " + std::to_string(rank));
-      write_sort_index("process_sort_index", rank, std::nullopt, rank);
+      write_metadata("process_name", rank, std::nullopt, "name", "rank " + std::to_string(rank));
+      write_metadata("process_sort_index", rank, std::nullopt, "sort_index", rank);
     }
     for (const TimelineTrack& track : timeline_.tracks) {
-      write_label("thread_name", track.rank.value, track.stream, name_of(track.stream));
-      write_sort_index("thread_sort_index", track.rank.value, track.stream,
-                       static_cast<std::int64_t>(track.stream));
+      write_metadata("thread_name", track.rank.value, track.stream, "name", name_of(track.stream));
+      write_metadata("thread_sort_index", track.rank.value, track.stream, "sort_index",
+                     static_cast<std::int64_t>(track.stream));
     }
   }
 
@@ -176,34 +161,24 @@ class ChromeWriter {
   void write_span(const TimelineSpan& span) {
     const TimelineTrack& track = track_of(span);
     begin("X", name_of(span.kind));
-    out_ += ',';
-    add_text("cat", category_of(track, span));
+    add("cat", category_of(track, span));
     add_place(track.rank.value, track.stream);
-    out_ += ',';
     add_time("ts", floor_ns(span.start));
-    out_ += ',';
     add_time("dur", floor_ns(span.end) - floor_ns(span.start));
     out_ += ",\"args\":{";
-    add_text("task", timeline_.names[static_cast<std::size_t>(span.name)]);
-    if (span.microbatch >= 0) {
-      out_ += ',';
-      add_number("mb", span.microbatch);
-    }
-    if (span.stage >= 0) {
-      out_ += ',';
-      add_number("stage", span.stage);
-    }
+    add("task", timeline_.names[static_cast<std::size_t>(span.name)]);
+    if (span.microbatch >= 0) add("mb", span.microbatch);
+    if (span.stage >= 0) add("stage", span.stage);
     out_ += "}}";
   }
 
   void write_flow_end(std::string_view phase, std::size_t flow, std::int32_t span_index) {
     const TimelineSpan& span = timeline_.spans[static_cast<std::size_t>(span_index)];
     begin(phase, "message");
-    out_ += ",\"cat\":\"flow\",";
-    add_number("id", static_cast<std::int64_t>(flow) + 1);
-    if (phase == "f") out_ += ",\"bp\":\"e\"";
+    add("cat", "flow");
+    add("id", static_cast<std::int64_t>(flow) + 1);
+    if (phase == "f") add("bp", "e");
     add_place(track_of(span).rank.value, track_of(span).stream);
-    out_ += ',';
     add_time("ts", floor_ns(span.start));
     out_ += '}';
   }
@@ -215,13 +190,11 @@ class ChromeWriter {
   void write_memory(const MemorySample& sample) {
     begin("C", "memory");
     add_place(sample.rank, std::nullopt);
-    out_ += ',';
     add_time("ts", floor_ns(sample.time));
     out_ += ",\"args\":{";
     for (int c = 0; c < kMemoryClassCount; ++c) {
-      if (c > 0) out_ += ',';
       const auto memory_class = static_cast<MemoryClass>(c);
-      add_number(name_of(memory_class), sample.amounts[memory_class].value);
+      add(name_of(memory_class), sample.amounts[memory_class].value);
     }
     out_ += "}}";
   }

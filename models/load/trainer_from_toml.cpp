@@ -30,12 +30,18 @@ void read_elementwise(TomlReader& reader, Trainer& trainer) {
     trainer.routines[static_cast<std::size_t>(routine)] = cost;
 }
 
+struct HostTime {
+  std::string_view key;
+  Seconds HostCosts::*time;
+};
+constexpr HostTime kHostTimes[] = {{"per_kernel", &HostCosts::per_kernel},
+                                   {"per_collective", &HostCosts::per_collective},
+                                   {"per_layer_forward", &HostCosts::per_layer_forward},
+                                   {"per_layer_backward", &HostCosts::per_layer_backward},
+                                   {"per_step", &HostCosts::per_step}};
+
 void read_host(TomlReader& reader, HostCosts& host) {
-  host.per_kernel = reader.seconds("per_kernel", host.per_kernel);
-  host.per_collective = reader.seconds("per_collective", host.per_collective);
-  host.per_layer_forward = reader.seconds("per_layer_forward", host.per_layer_forward);
-  host.per_layer_backward = reader.seconds("per_layer_backward", host.per_layer_backward);
-  host.per_step = reader.seconds("per_step", host.per_step);
+  for (const auto& [key, time] : kHostTimes) host.*time = reader.seconds(key, host.*time);
   host.cuda_graphs = reader.flag("cuda_graphs", host.cuda_graphs);
   host.messages_block = reader.flag("messages_block", host.messages_block);
   host.reads_expert_counts = reader.flag("reads_expert_counts", host.reads_expert_counts);
@@ -256,12 +262,8 @@ std::string to_toml(const Trainer& trainer) {
   if (trainer.launch) text += fmt::format("launch = \"{}\"\n", word_of(*trainer.launch));
   text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\nreads_expert_counts = {}\n",
                       host.cuda_graphs, host.messages_block, host.reads_expert_counts);
-  for (const auto& [key, time] :
-       {std::pair("per_kernel", host.per_kernel), std::pair("per_collective", host.per_collective),
-        std::pair("per_layer_forward", host.per_layer_forward),
-        std::pair("per_layer_backward", host.per_layer_backward),
-        std::pair("per_step", host.per_step)})
-    if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(time));
+  for (const auto& [key, time] : kHostTimes)
+    if (host.*time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(host.*time));
   text += fmt::format("\n[overlap]\nmessages_per_layer = {}\nexpert_multiprocessors = {}\n",
                       trainer.overlap.messages_per_layer, trainer.overlap.expert_multiprocessors);
   const GradientAccumulation& accumulation = trainer.gradient_accumulation;
