@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
@@ -196,16 +197,13 @@ Timeline read_timeline(const std::string& path) {
 CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
   CLI::App* command =
       app.add_subcommand("compare", "Compare a measured timeline with its prediction.");
-  command->add_option("predicted", flags.predicted, "predicted timeline, written by simulate -o")
-      ->type_name("FILE")
+  add_value(*command, "predicted", flags.predicted, "FILE",
+            "predicted timeline, written by simulate -o")
       ->required();
-  command->add_option("measured", flags.measured, "measured timeline, written by run -o")
-      ->type_name("FILE")
+  add_value(*command, "measured", flags.measured, "FILE", "measured timeline, written by run -o")
       ->required();
-  command
-      ->add_option("--max-error", flags.max_error,
-                   "exit with status 1 if step time or peak memory are off by more, as in 10%")
-      ->type_name("RATIO");
+  add_value(*command, "--max-error", flags.max_error, "RATIO",
+            "exit with status 1 if step time or peak memory are off by more, as in 10%");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Errors are relative to the measured value: -10 % means that the prediction is 10 % too "

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/manual/known_names.hpp"
 #include "cli/manual/shell_completion.hpp"
@@ -15,7 +16,7 @@ struct CompletionFlags {
 
 CLI::App* add_completion_command(CLI::App& app, CompletionFlags& flags) {
   CLI::App* command = app.add_subcommand("completion", "Print a shell completion script.");
-  command->add_option("shell", flags.shell, "bash or zsh")->type_name("{bash,zsh}")->required();
+  add_value(*command, "shell", flags.shell, "{bash,zsh}", "bash or zsh")->required();
   command->footer(
       "Packages install both scripts. Otherwise, write them to a directory that the shell "
       "searches.\n"

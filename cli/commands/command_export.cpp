@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "core/formats/chrome_json.hpp"
@@ -17,11 +18,11 @@ struct ExportFlags {
 
 CLI::App* add_export_command(CLI::App& app, ExportFlags& flags) {
   CLI::App* command = app.add_subcommand("export", "Convert a timeline to another format.");
-  command->add_option("timeline", flags.timeline, "timeline (.pftrace), or - for standard input")
-      ->type_name("FILE")
+  add_value(*command, "timeline", flags.timeline, "FILE",
+            "timeline (.pftrace), or - for standard input")
       ->required();
-  command->add_option("--to", flags.format, "output format: Chrome Trace Event JSON (required)")
-      ->type_name("{chrome}");
+  add_value(*command, "--to", flags.format, "{chrome}",
+            "output format: Chrome Trace Event JSON (required)");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"

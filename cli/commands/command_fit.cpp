@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/job/job.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/check.hpp"
@@ -156,31 +157,20 @@ std::string device_file(const LoadedDevice& device) {
 CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "fit", "Fit the kernel and collective models of a device to measurements.");
-  command
-      ->add_option("kernels", flags.kernels, "CSV with measured kernels, or - for standard input")
-      ->type_name("KERNELS.csv")
+  add_value(*command, "kernels", flags.kernels, "KERNELS.csv",
+            "CSV with measured kernels, or - for standard input")
       ->required();
-  command
-      ->add_option("collectives", flags.collectives,
-                   "CSV with measured collectives (needs --cluster)")
-      ->type_name("COLLECTIVES.csv");
-  command
-      ->add_option("--cluster", flags.cluster,
-                   "cluster with the nodes that the collectives were measured on")
-      ->type_name("NAME|FILE");
-  command
-      ->add_option("--device", flags.device,
-                   "device whose rows are used (default: the only one of the file)")
-      ->type_name("NAME");
-  command
-      ->add_option("--like", flags.like,
-                   "device with the datasheet figures, and parameters that are not fitted")
-      ->type_name("NAME|FILE")
+  add_value(*command, "collectives", flags.collectives, "COLLECTIVES.csv",
+            "CSV with measured collectives (needs --cluster)");
+  add_value(*command, "--cluster", flags.cluster, "NAME|FILE",
+            "cluster with the nodes that the collectives were measured on");
+  add_value(*command, "--device", flags.device, "NAME",
+            "device whose rows are used (default: the only one of the file)");
+  add_value(*command, "--like", flags.like, "NAME|FILE",
+            "device with the datasheet figures, and parameters that are not fitted")
       ->required();
-  command
-      ->add_option("--holdout", flags.holdout,
-                   "fraction of the shapes held back to report errors on (default: 0.2)")
-      ->type_name("FRACTION")
+  add_value(*command, "--holdout", flags.holdout, "FRACTION",
+            "fraction of the shapes held back to report errors on (default: 0.2)")
       ->check(CLI::Range(0.0, kLargestHoldout));
   add_output_flags(*command, flags.output, "the device file");
   command->footer(

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "cli/job/job.hpp"
@@ -104,21 +105,16 @@ Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "import", "Create a cluster or calibration file from the output of another program.");
-  command->add_option("file", flags.file, "file to import, or - for standard input")
-      ->type_name("FILE")
+  add_value(*command, "file", flags.file, "FILE", "file to import, or - for standard input")
       ->required();
-  command->add_option("--format", flags.format, "format of the file (default: auto)")
-      ->type_name(choices_text(format_names()));
-  command
-      ->add_option("--like", flags.like,
-                   "cluster with the same devices, for properties that the file does not contain")
-      ->type_name("NAME|FILE");
+  add_value(*command, "--format", flags.format, choices_text(format_names()),
+            "format of the file (default: auto)");
+  add_value(*command, "--like", flags.like, "NAME|FILE",
+            "cluster with the same devices, for properties that the file does not contain");
   add_count(*command, "--nodes", flags.nodes, kNodeRange,
             "number of nodes of the described type (default: 1)");
-  command
-      ->add_option("--collective", flags.collective,
-                   "measured collective, for output of nccl-tests that does not name it")
-      ->type_name("KIND");
+  add_value(*command, "--collective", flags.collective, "KIND",
+            "measured collective, for output of nccl-tests that does not name it");
   add_count(*command, "--gpus-per-node", flags.gpus_per_node, kGpusPerNodeRange,
             "GPUs per node, for traces (default: as recorded, or 8)");
   add_output_flags(*command, flags.output, "the cluster or calibration file");

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/manual/man_page.hpp"
 #include "core/formats/file.hpp"
 
@@ -15,7 +16,7 @@ struct ManPagesFlags {
 CLI::App* add_man_pages_command(CLI::App& app, ManPagesFlags& flags) {
   CLI::App* command = app.add_subcommand("man-pages", "Write the man pages.")->group("");
   command->add_option("directory", flags.directory, "existing directory")->required();
-  command->add_option("--date", flags.date, "date in the pages")->type_name("YYYY-MM-DD");
+  add_value(*command, "--date", flags.date, "YYYY-MM-DD", "date in the pages");
   return command;
 }
 

@@ -321,16 +321,12 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
                 "CPU kernels: optimized (cpu) or reference (default: cpu)");
   add_word_flag(command, "--device", flags.device, device_names(),
                 "device to compute on (default: cpu)");
-  command
-      .add_option("--activity", flags.activity,
-                  "write a Perfetto trace of all GPU kernels and copies (CUPTI)")
-      ->type_name("FILE");
-  command
-      .add_option("--patience", flags.watchdog_timeout,
-                  fmt::format("time without progress before a rank is declared hung (default: 6s; "
-                              "5s with --ranks mpi; 30s with --device {})",
-                              gpu_names()))
-      ->type_name("TIME");
+  add_value(command, "--activity", flags.activity, "FILE",
+            "write a Perfetto trace of all GPU kernels and copies (CUPTI)");
+  add_value(command, "--patience", flags.watchdog_timeout, "TIME",
+            fmt::format("time without progress before a rank is declared hung (default: 6s; "
+                        "5s with --ranks mpi; 30s with --device {})",
+                        gpu_names()));
   command.add_option("--inject-fault", flags.fault)->group("");  // hidden; see executor/README.md
 }
 
@@ -339,14 +335,10 @@ void add_training_flags(CLI::App& command, RunFlags& flags) {
   add_count(command, "--steps", flags.steps, {1, 100'000}, "number of training steps (default: 5)");
   add_count(command, "--seed", flags.seed, {0, 1'000'000'000},
             "random seed of the initial parameters (default: 1)");
-  command
-      .add_option("--text", flags.text,
-                  "text to train on, one token per byte (default: a built-in text)")
-      ->type_name("FILE");
-  command
-      .add_option("--tokens", flags.tokens,
-                  "token IDs to train on: little-endian integers without a header")
-      ->type_name("FILE");
+  add_value(command, "--text", flags.text, "FILE",
+            "text to train on, one token per byte (default: a built-in text)");
+  add_value(command, "--tokens", flags.tokens, "FILE",
+            "token IDs to train on: little-endian integers without a header");
   add_word_flag(command, "--token-type", flags.token_type, {"uint16", "uint32"},
                 "integer type of --tokens (default: uint16)");
 }

@@ -28,10 +28,8 @@ int need(const std::optional<int>& value, const char* flag) {
 
 void add_schedule_flags(CLI::App& command, ScheduleFlags& flags) {
   const OptionGroup group(command, "Schedule");
-  command
-      .add_option("--name", flags.name,
-                  "schedule (see 'meshwright show schedules'); auto: synthesize one")
-      ->type_name("NAME");
+  add_value(command, "--name", flags.name, "NAME",
+            "schedule (see 'meshwright show schedules'); auto: synthesize one");
   add_count(command, "--stages", flags.stages, kStageRange, "number of devices in the pipeline");
   add_count(command, "--microbatches", flags.microbatches, kMicrobatchRange,
             "number of micro-batches");
@@ -45,16 +43,14 @@ void add_schedule_flags(CLI::App& command, ScheduleFlags& flags) {
             "activation limit per device, in micro-batches");
   add_word_flag(command, "--objective", flags.objective, {"makespan", "period"},
                 "objective to minimize with --name auto (default: makespan)");
-  command
-      .add_option("--activation", flags.activation,
-                  "saved activations per micro-batch and device, such as 1GiB")
-      ->type_name("SIZE");
+  add_value(command, "--activation", flags.activation, "SIZE",
+            "saved activations per micro-batch and device, such as 1GiB");
 }
 
 void add_time_flags(CLI::App& command, ScheduleFlags& flags) {
   const OptionGroup group(command, "Times");
   const auto add = [&](const char* flag, std::vector<std::string>& words, const char* what) {
-    command.add_option(flag, words, what)->type_name("T,T,...")->expected(1, 1 << 14);
+    add_value(command, flag, words, "T,T,...", what)->expected(1, 1 << 14);
   };
   add("--tf", flags.forward,
       "forward time: one value, one per device, or one per chunk (default: 1)");
@@ -66,27 +62,21 @@ void add_time_flags(CLI::App& command, ScheduleFlags& flags) {
       "S pass of the sharded output layer of vocab-1f1b, in the same form (default: 0)");
   add("--tt", flags.output_gradients,
       "T pass of the sharded output layer of vocab-1f1b, in the same form (default: 0)");
-  command
-      .add_option("--tbarrier", flags.barrier,
-                  "all-reduce between S and T passes of vocab-1f1b (default: 0)")
-      ->type_name("T");
-  command.add_option("--unit", flags.unit, "unit of all times (default: ms)")
-      ->type_name("{s,ms,us,ns}");
+  add_value(command, "--tbarrier", flags.barrier, "T",
+            "all-reduce between S and T passes of vocab-1f1b (default: 0)");
+  add_value(command, "--unit", flags.unit, "{s,ms,us,ns}", "unit of all times (default: ms)");
 }
 
 void add_csv_flags(CLI::App& command, ScheduleFlags& flags) {
   const OptionGroup group(command, "Schedule files");
-  command
-      .add_option("--csv", flags.csv_file, "write the schedule as CSV, in the format of PyTorch")
-      ->type_name("FILE");
+  add_value(command, "--csv", flags.csv_file, "FILE",
+            "write the schedule as CSV, in the format of PyTorch");
   add_word_flag(command, "--csv-content", flags.csv_content, {"compute", "comms"},
                 "passes only, or also sends and receives (default: compute)");
   add_word_flag(command, "--csv-dialect", flags.csv_dialect, {"current", "old"},
                 "backward passes as I, W, B or in the older form B, W, BW (default: current)");
-  command
-      .add_option("--check", flags.check_file,
-                  "check and time a schedule CSV instead of generating a schedule")
-      ->type_name("FILE");
+  add_value(command, "--check", flags.check_file, "FILE",
+            "check and time a schedule CSV instead of generating a schedule");
 }
 
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {

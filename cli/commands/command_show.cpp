@@ -5,6 +5,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/commands/show_pages.hpp"
+#include "cli/flags/help_formatter.hpp"
 #include "cli/job/job.hpp"
 #include "models/load/load.hpp"
 #include "models/load/this_machine.hpp"
@@ -57,11 +58,9 @@ Page page_of(const std::string& what) {
 CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "show", "Show models, clusters, devices and schedules, or the contents of a file.");
-  command
-      ->add_option("what", flags.what,
-                   "models, clusters, devices or schedules; the name of one of them; or a "
-                   ".plan.json, .pftrace, config.json, cluster.toml or device.toml file")
-      ->type_name("NAME|FILE")
+  add_value(*command, "what", flags.what, "NAME|FILE",
+            "models, clusters, devices or schedules; the name of one of them; or a "
+            ".plan.json, .pftrace, config.json, cluster.toml or device.toml file")
       ->required();
   command->add_flag("--lowering", flags.lowering,
                     "print what each pass of the compiler changes (WHAT is a plan file)");

@@ -270,16 +270,12 @@ CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
   }
   {
     const OptionGroup group(*command, "Sweep");
-    command
-        ->add_option("--over", flags.over,
-                     "a batch or parallelism option and its values; repeatable")
-        ->type_name("OPTION=V,V,...")
+    add_value(*command, "--over", flags.over, "OPTION=V,V,...",
+              "a batch or parallelism option and its values; repeatable")
         ->take_all();
-    command
-        ->add_option("--show", flags.show,
-                     "figure to show if several options are swept; its best value is marked "
-                     "(default: step)")
-        ->type_name("{step,period,bubble,busiest,mfu,tokens,memory}");
+    add_value(*command, "--show", flags.show, "{step,period,bubble,busiest,mfu,tokens,memory}",
+              "figure to show if several options are swept; its best value is marked "
+              "(default: step)");
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "threads; 0: all cores (default: 0)");
   }

@@ -73,37 +73,28 @@ Outcome fit_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "validate", "Predict published training runs and compare with their measured values.");
-  command
-      ->add_option(
-          "files", flags.files,
-          "published runs: preset, file, or SET#ID for a single run (default: all presets)")
-      ->type_name("SET|FILE");
+  add_value(*command, "files", flags.files, "SET|FILE",
+            "published runs: preset, file, or SET#ID for a single run (default: all presets)");
   {
     const OptionGroup group(*command, "Validation");
-    command->add_option("--set", flags.sets, "only the runs of this set; repeatable")
-        ->type_name("NAME")
+    add_value(*command, "--set", flags.sets, "NAME", "only the runs of this set; repeatable")
         ->take_all();
     command->add_flag("--rows", flags.rows, "print one line per run");
-    command->add_option("--table", flags.table, "style of the tables (default: text)")
-        ->type_name("{text,markdown}");
-    command->add_option("--csv", flags.csv, "write one line per run to FILE, as CSV")
-        ->type_name("FILE");
-    command
-        ->add_option("--baseline", flags.baseline,
-                     "exit with status 1 if the mean error of a set is larger than in FILE by more "
-                     "than 0.5 percentage points")
-        ->type_name("FILE");
+    add_value(*command, "--table", flags.table, "{text,markdown}",
+              "style of the tables (default: text)");
+    add_value(*command, "--csv", flags.csv, "FILE", "write one line per run to FILE, as CSV");
+    add_value(*command, "--baseline", flags.baseline, "FILE",
+              "exit with status 1 if the mean error of a set is larger than in FILE by more "
+              "than 0.5 percentage points");
     add_count(
         *command, "--fit", flags.fit_steps, {0, 20},
         "fit the constants shared by trainers and devices to the runs, with at most this many "
         "steps, and print the errors without the source and the model of each run; 0: keep "
         "the constants");
-    command
-        ->add_option("--write-errors", flags.write_errors,
-                     "with --fit: write the errors without the source, for error bars, to FILE")
-        ->type_name("FILE");
-    command->add_option("--write-baseline", flags.write_baseline, "write the mean errors to FILE")
-        ->type_name("FILE");
+    add_value(*command, "--write-errors", flags.write_errors, "FILE",
+              "with --fit: write the errors without the source, for error bars, to FILE");
+    add_value(*command, "--write-baseline", flags.write_baseline, "FILE",
+              "write the mean errors to FILE");
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "threads; 0: all cores (default: 0)");
   }

@@ -11,16 +11,12 @@ namespace meshwright {
 
 void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags) {
   const OptionGroup group(command, "Checkpoints");
-  command
-      .add_option("--save", flags.save,
-                  "save checkpoints to this file, or to one file each in this directory")
-      ->type_name("PATH");
+  add_value(command, "--save", flags.save, "PATH",
+            "save checkpoints to this file, or to one file each in this directory");
   add_count(command, "--save-every", flags.every, {.smallest = 1, .largest = 100'000},
             "steps between checkpoints (default: save after the last step only)");
-  command
-      .add_option("--resume", flags.resume,
-                  "resume from a checkpoint, which may have been saved by another plan")
-      ->type_name("FILE");
+  add_value(command, "--resume", flags.resume, "FILE",
+            "resume from a checkpoint, which may have been saved by another plan");
 }
 
 std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const ModelGraph& model,

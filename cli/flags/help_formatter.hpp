@@ -15,6 +15,13 @@ std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 /// "PLAN", "--steps": how the help names an argument or an option.
 std::string help_name(const CLI::Option& option);
 
+/// An option, or a positional argument, whose value the help calls `type`.
+template <class Value>
+CLI::Option* add_value(CLI::App& app, const std::string& name, Value& value,
+                       const std::string& type, const std::string& description) {
+  return app.add_option(name, value, description)->type_name(type);
+}
+
 /// Options that are added to `app` during its lifetime appear under `title`.
 class OptionGroup {
  public:

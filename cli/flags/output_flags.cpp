@@ -10,9 +10,8 @@ void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& 
   const OptionGroup group(command, kGeneralOptions);
   command.get_help_ptr()->group(kGeneralOptions);
   command.add_flag("--json", flags.json, "print the result as JSON");
-  command
-      .add_option("-o,--output", flags.file, "write " + content + " to FILE; - for standard output")
-      ->type_name("FILE");
+  add_value(command, "-o,--output", flags.file, "FILE",
+            "write " + content + " to FILE; - for standard output");
 }
 
 Outcome deliver(std::string text, const OutputFlags& flags) {

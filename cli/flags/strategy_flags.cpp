@@ -205,9 +205,8 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   }
   {
     const OptionGroup group(app, kPipelineOptions);
-    app.add_option("--schedule", choices.schedule,
-                   "schedule (see 'meshwright show schedules'); auto: synthesize one")
-        ->type_name("NAME");
+    add_value(app, "--schedule", choices.schedule, "NAME",
+              "schedule (see 'meshwright show schedules'); auto: synthesize one");
   }
   {
     const OptionGroup group(app, kComputeOptions);

@@ -119,12 +119,10 @@ Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
 
 void add_variation_flags(CLI::App& app, VariationFlags& flags) {
   const OptionGroup group(app, "Stragglers and jitter");
-  app.add_option("--straggler", flags.stragglers,
-                 "multiply the compute times of a rank by FACTOR (implies --all-ranks)")
-      ->type_name("RANK:FACTOR");
-  app.add_option("--jitter", flags.jitter,
-                 "sigma of log-normal task noise, such as 0.05 (implies --all-ranks)")
-      ->type_name("X");
+  add_value(app, "--straggler", flags.stragglers, "RANK:FACTOR",
+            "multiply the compute times of a rank by FACTOR (implies --all-ranks)");
+  add_value(app, "--jitter", flags.jitter, "X",
+            "sigma of log-normal task noise, such as 0.05 (implies --all-ranks)");
   add_count(app, "--draws", flags.draws, kDrawRange,
             "number of steps sampled with --jitter (default: 200)");
   add_count(app, "--seed", flags.seed, kSeedRange, "random seed of --jitter (default: 1)");
@@ -134,18 +132,14 @@ void add_variation_flags(CLI::App& app, VariationFlags& flags) {
 
 void add_failure_flags(CLI::App& app, FailureFlags& flags) {
   const OptionGroup group(app, "Failures and goodput");
-  app.add_option("--mtbf", flags.mtbf,
-                 "mean time between failures of a device, such as 50000h: prints goodput")
-      ->type_name("TIME");
-  app.add_option("--checkpoint-write", flags.checkpoint_write,
-                 "time that writing a checkpoint blocks training (default: 60s)")
-      ->type_name("TIME");
-  app.add_option("--restart", flags.restart,
-                 "time from a failure until training resumes (default: 300s)")
-      ->type_name("TIME");
-  app.add_option("--checkpoint-interval", flags.checkpoint_interval,
-                 "training time between checkpoints (default: optimal)")
-      ->type_name("TIME");
+  add_value(app, "--mtbf", flags.mtbf, "TIME",
+            "mean time between failures of a device, such as 50000h: prints goodput");
+  add_value(app, "--checkpoint-write", flags.checkpoint_write, "TIME",
+            "time that writing a checkpoint blocks training (default: 60s)");
+  add_value(app, "--restart", flags.restart, "TIME",
+            "time from a failure until training resumes (default: 300s)");
+  add_value(app, "--checkpoint-interval", flags.checkpoint_interval, "TIME",
+            "training time between checkpoints (default: optimal)");
 }
 
 bool varies_steps(const VariationFlags& flags) {

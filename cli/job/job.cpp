@@ -146,21 +146,17 @@ ModelGraph load_model_and_warn(const NamedText& config) {
 
 void add_source_flags(CLI::App& app, SourceFlags& sources) {
   const OptionGroup group(app, kSourceOptions);
-  app.add_option("--model", sources.model, "model preset, or HuggingFace config.json")
-      ->type_name("NAME|FILE");
-  app.add_option("--cluster", sources.cluster, "cluster preset, or cluster.toml")
-      ->type_name("NAME|FILE");
-  app.add_option("--trainer", sources.trainer,
-                 "training program: preset of models/trainers, or trainer.toml (default: "
-                 "megatron-core)")
-      ->type_name("NAME|FILE");
+  add_value(app, "--model", sources.model, "NAME|FILE", "model preset, or HuggingFace config.json");
+  add_value(app, "--cluster", sources.cluster, "NAME|FILE", "cluster preset, or cluster.toml");
+  add_value(app, "--trainer", sources.trainer, "NAME|FILE",
+            "training program: preset of models/trainers, or trainer.toml (default: "
+            "megatron-core)");
   add_calibration_flag(app, sources.calibration);
 }
 
 void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
-  app.add_option("--calibration", calibration_file,
-                 "measured kernels and collectives, written by 'calibrate' or 'import'")
-      ->type_name("FILE");
+  add_value(app, "--calibration", calibration_file, "FILE",
+            "measured kernels and collectives, written by 'calibrate' or 'import'");
 }
 
 NamedText find_cluster(const std::string& name, const std::string& calibration_file) {
@@ -199,10 +195,9 @@ std::string text_of(const std::optional<Calibration>& calibration) {
 }
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {
-  app.add_option("plan", flags.plan_file,
-                 "plan file, - for standard input, or SET#ID for a published run, instead of "
-                 "--model, --cluster and parallelism options")
-      ->type_name("FILE");
+  add_value(app, "plan", flags.plan_file, "FILE",
+            "plan file, - for standard input, or SET#ID for a published run, instead of "
+            "--model, --cluster and parallelism options");
   add_source_flags(app, flags.sources);
   {
     const OptionGroup group(app, kSourceOptions);
