@@ -70,9 +70,7 @@ Job job_from_file(const std::string& path, const SourceFlags& sources) {
   job.cluster = cluster_from_toml({.name = job.file.cluster_name,
                                    .where = where + "#/cluster/toml",
                                    .text = job.file.cluster_toml});
-  const std::vector<Diagnostic> problems =
-      check_plan(job.file.plan, job.model, job.cluster, where + "#/");
-  if (!problems.empty()) throw InputError(problems);
+  throw_if_any(check_plan(job.file.plan, job.model, job.cluster, where + "#/"));
   // --calibration has precedence. Plan files of earlier versions do not embed a calibration.
   const bool embeds = !job.file.calibration.empty() && calibration_file.empty();
   const std::optional<Calibration> calibration =
@@ -128,8 +126,7 @@ Job job_from_flags(const JobFlags& flags) {
               .cost_model = job.cost_model->provenance(),
               .calibration = text_of(calibration)};
   embed(job.trainer, job.file);
-  const std::vector<Diagnostic> problems = check_plan(job.file.plan, job.model, job.cluster);
-  if (!problems.empty()) throw InputError(problems);
+  throw_if_any(check_plan(job.file.plan, job.model, job.cluster));
   return job;
 }
 

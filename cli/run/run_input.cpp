@@ -127,7 +127,7 @@ void check_plan(const Job& job, RankKind ranks) {
     problems.push_back(
         {"--gpus", fmt::format("{} ranks exceed the limit of {} on one machine", count, kMostRanks),
          "use smaller parallel sizes"});
-  if (!problems.empty()) throw InputError(problems);
+  throw_if_any(problems);
 }
 
 /// Ignores reserved memory, which stands for the driver and libraries of a GPU.

@@ -275,7 +275,7 @@ ScheduleFigures checked_schedule(const ScheduleFlags& flags) {
   std::vector<Diagnostic> faults;
   for (std::string& fault : check_schedule(f.schedule, caps))
     faults.push_back({.where = flags.check_file, .what = std::move(fault), .hint = ""});
-  if (!faults.empty()) throw InputError(std::move(faults));
+  throw_if_any(faults);
   const StageTimes times = times_of(flags, f.schedule.placement);
   take_timing(f, times);
   if (caps.empty()) caps = peak_held_microbatches(f.schedule);

@@ -62,7 +62,7 @@ AccuracyBaseline accuracy_baseline_from_json(std::string_view text, std::string_
     }
   }
   reader.finish();
-  if (!problems.empty()) throw InputError(std::move(problems));
+  throw_if_any(problems);
   return baseline;
 }
 

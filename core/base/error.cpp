@@ -58,6 +58,8 @@ InputError::InputError(std::vector<Diagnostic> diagnostics)
 InputError::InputError(Diagnostic diagnostic)
     : InputError(std::vector<Diagnostic>{std::move(diagnostic)}) {}
 
+void throw_if_any(const std::vector<Diagnostic>& problems) { throw_if_any(problems); }
+
 RuntimeFailure::RuntimeFailure(Diagnostic diagnostic)
     : std::runtime_error(format(diagnostic)), diagnostic_(std::move(diagnostic)) {}
 

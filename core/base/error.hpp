@@ -39,6 +39,9 @@ class InputError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
+/// InputError if there are problems.
+void throw_if_any(const std::vector<Diagnostic>& problems);
+
 /// A system error: a file cannot be written, a device is missing.
 class RuntimeFailure : public std::runtime_error {
  public:

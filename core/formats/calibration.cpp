@@ -29,7 +29,7 @@ CollectiveKind read_kind(JsonObjectReader& reader) {
   return CollectiveKind::kAllReduce;
 }
 
-Seconds read_time(JsonObjectReader& reader, std::string_view key, double least_ns = 1e-3) {
+Seconds read_seconds(JsonObjectReader& reader, std::string_view key, double least_ns = 1e-3) {
   return Seconds(reader.number(key, least_ns, kLongestNs) / kNanosecondsPerSecond);
 }
 
@@ -39,7 +39,7 @@ CurvePoint read_point(JsonObjectReader& reader) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
   CurvePoint point;
   point.bytes = Bytes(reader.integer("bytes", 1, kMostBytes));
-  point.time = read_time(reader, "time_ns");
+  point.time = read_seconds(reader, "time_ns");
   return point;
 }
 
@@ -79,7 +79,7 @@ KernelPoint read_kernel_point(JsonObjectReader& reader) {
   point.k = reader.integer("k", 0, kMostElements, 0);
   point.flops = Flops(reader.number("flop", 0, 1e30));
   point.memory_traffic = Bytes(reader.integer("bytes", 0, kMostElements));
-  point.time = read_time(reader, "time_ns");
+  point.time = read_seconds(reader, "time_ns");
   point.spread = reader.number("spread", 0, 1e6);
   point.samples = static_cast<int>(reader.integer("samples", 1, 1 << 30));
   return point;
@@ -120,7 +120,7 @@ MeasuredGpu read_gpu(JsonObjectReader& reader) {
   constexpr double kFastest = 1e18;
   MeasuredGpu gpu;
   gpu.count = static_cast<int>(reader.integer("count", 1, 1 << 16));
-  gpu.launch_overhead = read_time(reader, "launch_overhead_ns");
+  gpu.launch_overhead = read_seconds(reader, "launch_overhead_ns");
   gpu.to_device = BytesPerSecond(reader.number("to_device_bytes_per_second", 1, kFastest));
   gpu.from_device = BytesPerSecond(reader.number("from_device_bytes_per_second", 1, kFastest));
   gpu.memory = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
@@ -141,7 +141,7 @@ MeasuredMachine read_machine(JsonObjectReader& reader) {
   machine.processor = reader.text("processor");
   machine.cores = static_cast<int>(reader.integer("cores", 1, 1 << 16));
   machine.memory = Bytes(reader.integer("memory_bytes", 1, std::int64_t{1} << 60));
-  machine.message_latency = read_time(reader, "message_latency_ns");
+  machine.message_latency = read_seconds(reader, "message_latency_ns");
   machine.message_bandwidth =
       BytesPerSecond(reader.number("message_bytes_per_second", 1, kFastest));
   machine.memory_bandwidth = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
@@ -152,7 +152,7 @@ MeasuredMachine read_machine(JsonObjectReader& reader) {
         machine.peak[dtype] = FlopsPerSecond(rates.number(name_of(dtype), 1, kFastest));
     }
   });
-  if (reader.optional("noise_ns") != nullptr) machine.noise = read_time(reader, "noise_ns", 0);
+  if (reader.optional("noise_ns") != nullptr) machine.noise = read_seconds(reader, "noise_ns", 0);
   reader.object("gpu", Presence::kOptional,
                 [&](JsonObjectReader& r) { machine.gpu = read_gpu(r); });
   return machine;
@@ -186,7 +186,7 @@ Json json_of(const MeasuredTrainer& trainer) {
 MeasuredTrainer read_trainer(JsonObjectReader& reader) {
   MeasuredTrainer trainer;
   trainer.steps = static_cast<int>(reader.integer("steps", 1, 1 << 30));
-  for (const auto& [key, time] : kTrainerTimes) trainer.*time = read_time(reader, key, 0);
+  for (const auto& [key, time] : kTrainerTimes) trainer.*time = read_seconds(reader, key, 0);
   constexpr double kLeastSlowdown = 1e-3, kMostSlowdown = 1e3;
   trainer.slowdown = reader.number("slowdown", kLeastSlowdown, kMostSlowdown);
   return trainer;
@@ -261,7 +261,7 @@ Calibration calibration_from_json(std::string_view text, std::string_view where)
                 [&](JsonObjectReader& r) { calibration.trainer = read_trainer(r); });
   reader.finish();
   if (problems.empty()) problems = check_calibration(calibration, place);
-  if (!problems.empty()) throw InputError(std::move(problems));
+  throw_if_any(problems);
   return calibration;
 }
 

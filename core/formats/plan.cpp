@@ -265,7 +265,7 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
       reader.note("schema", fmt::format("expected {}, got {}", kSchema, describe(*schema)),
                   "check that this is a plan file written by this version of Meshwright");
   }
-  if (!problems.empty()) throw InputError(std::move(problems));
+  throw_if_any(problems);
 
   PlanFile file;
   read_sources(reader, file);
@@ -286,7 +286,7 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
                 "set \"predicted\" to null, and simulate the plan again");
   file.cost_model = reader.text("cost_model");
   reader.finish();
-  if (!problems.empty()) throw InputError(std::move(problems));
+  throw_if_any(problems);
   return file;
 }
 

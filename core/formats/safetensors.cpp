@@ -47,7 +47,7 @@ class Reader {
              kNotComplete);
     for (const JsonMember& member : *members)
       member.key == kMetadata ? read_metadata(member.value) : read_entry(member);
-    if (!problems_.empty()) throw InputError(std::move(problems_));
+    throw_if_any(problems_);
     take_data();
     return std::move(file_);
   }

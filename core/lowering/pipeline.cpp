@@ -327,7 +327,7 @@ class PipelineWriter {
            fmt::format("stuck before '{}', which waits for {}", to_text(group), awaited(group)),
            "put what it waits for earlier in the order of its device"});
     }
-    if (!stuck.empty()) throw InputError(std::move(stuck));
+    throw_if_any(stuck);
   }
 
   std::string awaited(std::span<const Action> group) const {

@@ -29,36 +29,39 @@ std::vector<Action> one_forward_one_backward(StageId stage, int microbatches, in
   return order;
 }
 
+namespace {
+
+/// Device d runs warm_up(d) forwards before it alternates.
+template <class WarmUp>
+Schedule alternating_schedule(std::string name, const ScheduleRequest& request,
+                              const WarmUp& warm_up) {
+  Schedule schedule =
+      empty_schedule(std::move(name), looped_placement(request.devices, 1), request.microbatches);
+  for (int d = 0; d < request.devices; ++d)
+    schedule.orders[static_cast<std::size_t>(d)] =
+        one_forward_one_backward(StageId(d), request.microbatches, warm_up(d));
+  return schedule;
+}
+
+}  // namespace
+
 /// No pipelining at all: a micro-batch passes every stage forward and backward before the next one
 /// enters.
 Schedule generate_naive(const ScheduleRequest& request) {
-  Schedule schedule =
-      empty_schedule("naive", looped_placement(request.devices, 1), request.microbatches);
-  for (int d = 0; d < request.devices; ++d)
-    schedule.orders[static_cast<std::size_t>(d)] =
-        one_forward_one_backward(StageId(d), request.microbatches, 0);
-  return schedule;
+  return alternating_schedule("naive", request, [](int) { return 0; });
 }
 
 /// All forwards, then all backwards (Huang et al., arXiv:1811.06965).
 Schedule generate_gpipe(const ScheduleRequest& request) {
-  Schedule schedule =
-      empty_schedule("gpipe", looped_placement(request.devices, 1), request.microbatches);
-  for (int d = 0; d < request.devices; ++d)
-    schedule.orders[static_cast<std::size_t>(d)] =
-        one_forward_one_backward(StageId(d), request.microbatches, request.microbatches);
-  return schedule;
+  return alternating_schedule("gpipe", request, [&](int) { return request.microbatches; });
 }
 
 /// 1F1B with a flush (Narayanan et al., arXiv:2104.04473, 2.2.1; PipeDream-Flush; DAPPLE): device d
 /// runs min(m, p - 1 - d) forwards ahead, so that device d + 1 is never starved.
 Schedule generate_1f1b(const ScheduleRequest& request) {
-  Schedule schedule =
-      empty_schedule("1f1b", looped_placement(request.devices, 1), request.microbatches);
-  for (int d = 0; d < request.devices; ++d)
-    schedule.orders[static_cast<std::size_t>(d)] = one_forward_one_backward(
-        StageId(d), request.microbatches, std::min(request.microbatches, request.devices - 1 - d));
-  return schedule;
+  return alternating_schedule("1f1b", request, [&](int d) {
+    return std::min(request.microbatches, request.devices - 1 - d);
+  });
 }
 
 /// PipeDream (Narayanan et al., SOSP 2019, arXiv:1806.03377): the order of 1F1B without a flush.

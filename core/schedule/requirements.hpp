@@ -30,7 +30,6 @@ Problem hanayo_problem(const ScheduleRequest& request);
 /// One chunk per device; times, if given, for every stage.
 Problem vocabulary_problem(const ScheduleRequest& request);
 
-Placement one_chunk_placement(const ScheduleRequest& request);
 Placement loop_of_request(const ScheduleRequest& request);
 Placement v_of_request(const ScheduleRequest& request);
 Placement bidirectional_of_request(const ScheduleRequest& request);
@@ -58,6 +57,5 @@ double interlaced_peak(const ScheduleRequest& request, PipelineRankId device);
 
 int stashed_versions(const ScheduleRequest& request, PipelineRankId device);
 int two_versions(const ScheduleRequest& request, PipelineRankId device);
-int one_version(const ScheduleRequest& request, PipelineRankId device);
 
 }  // namespace meshwright

@@ -137,20 +137,23 @@ struct BubbleFormula;
 
 /// One schedule. To add a schedule, write a generator and add a row in rules.cpp; nothing else
 /// lists schedules.
+Placement one_chunk_placement(const ScheduleRequest& request);
+int one_version(const ScheduleRequest& request, PipelineRankId device);
+
 struct ScheduleRule {
   std::string_view name;     ///< "interleaved-1f1b"
   std::string_view summary;  ///< one line for users
   std::string_view source;   ///< paper and arXiv number
   /// Why the request is invalid, with the values and a valid alternative; empty if it is valid.
   std::optional<std::string> (*problem)(const ScheduleRequest&);
-  Placement (*placement)(const ScheduleRequest&);
+  Placement (*placement)(const ScheduleRequest&) = one_chunk_placement;
   Schedule (*generate)(const ScheduleRequest&);  ///< requires that problem() is empty
   /// Guaranteed peak of activations on a device, in micro-batches of a whole device (all its
   /// stages); verified for generated schedules by a property test.
   double (*peak_activations)(const ScheduleRequest&, PipelineRankId device);
   /// Number of weight versions on a device: one for schedules that flush the pipeline at the end of
   /// a step.
-  int (*weight_versions)(const ScheduleRequest&, PipelineRankId device);
+  int (*weight_versions)(const ScheduleRequest&, PipelineRankId device) = one_version;
   /// Included in planner searches: one optimizer step per flush, and the best choice for some job.
   bool worth_searching = false;
   UpdateTime updates = UpdateTime::kAfterFlush;

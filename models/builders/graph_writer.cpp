@@ -140,4 +140,13 @@ TensorId GraphWriter::residual(std::string_view name, TensorId left, TensorId ri
   return output;
 }
 
+void GraphWriter::loss(TensorId logits, std::int64_t vocabulary) {
+  add("loss", {.name = {},
+               .shape = CrossEntropy{vocabulary},
+               .inputs = {logits},
+               .outputs = {},
+               .parameters = {},
+               .kept = {logits}});
+}
+
 }  // namespace meshwright

@@ -48,6 +48,8 @@ class GraphWriter {
   TensorId linear(const LinearSpec& spec, TensorId input);
   TensorId residual(std::string_view name, TensorId left, TensorId right, std::int64_t width,
                     double dropout);
+  /// Cross entropy.
+  void loss(TensorId logits, std::int64_t vocabulary);
 
  private:
   std::string where_;

@@ -94,12 +94,7 @@ void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId i
                         .outputs = {logits},
                         .parameters = std::move(parameters),
                         .kept = {x}});
-  writer.add("loss", {.name = {},
-                      .shape = CrossEntropy{vocabulary},
-                      .inputs = {logits},
-                      .outputs = {},
-                      .parameters = {},
-                      .kept = {logits}});
+  writer.loss(logits, vocabulary);
   writer.end_layer(0);
 }
 

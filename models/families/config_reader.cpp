@@ -93,9 +93,7 @@ void ConfigReader::complain(std::string_view key, std::string what, std::string 
   complaints_.push_back({where_of(key), std::move(what), std::move(hint)});
 }
 
-void ConfigReader::throw_complaints() const {
-  if (!complaints_.empty()) throw InputError(complaints_);
-}
+void ConfigReader::throw_complaints() const { throw_if_any(complaints_); }
 
 void ConfigReader::refuse_whole_number(std::string_view key, const json& value, std::int64_t least,
                                        std::int64_t most) {

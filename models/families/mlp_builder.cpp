@@ -58,12 +58,7 @@ ModelGraph build_mlp(const MlpConfig& config, const std::string& name, const std
   writer.begin_layer(LayerKind::kHead, "head.");
   const TensorId logits =
       writer.linear({.name = "logits", .in = hidden, .out = vocabulary, .bias = true}, x);
-  writer.add("loss", {.name = {},
-                      .shape = CrossEntropy{vocabulary},
-                      .inputs = {logits},
-                      .outputs = {},
-                      .parameters = {},
-                      .kept = {logits}});
+  writer.loss(logits, vocabulary);
   writer.end_layer(0);
   return writer.finish(/*longest_sequence=*/0, /*tied_embeddings=*/false);
 }

@@ -160,8 +160,7 @@ Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOpti
 }
 
 void require_sound(const Cluster& cluster, const std::string& where) {
-  std::vector<Diagnostic> unsound = check_cluster(cluster, fmt::format("{}: ", where));
-  if (!unsound.empty()) throw InputError(std::move(unsound));
+  throw_if_any(check_cluster(cluster, fmt::format("{}: ", where)));
 }
 
 BytesPerSecond nvlink_rate(int compute_capability) {

@@ -101,14 +101,10 @@ Cluster read_cluster(const std::string& name, TomlReader& reader) {
 }
 
 Cluster read_resolved_cluster(const NamedText& toml, const toml::table& table) {
-  TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
-  TomlReader reader(table, "", findings);
-  Cluster cluster = read_cluster(toml.name, reader);
-  reader.finish();
-  if (!findings.complaints.empty()) throw InputError(std::move(findings.complaints));
-  cluster.sources = std::move(findings.sources);
-  std::vector<Diagnostic> unsound = check_cluster(cluster, fmt::format("{}: ", toml.where));
-  if (!unsound.empty()) throw InputError(std::move(unsound));
+  Cluster cluster;
+  cluster.sources = read_toml(
+      table, toml.where, [&](TomlReader& reader) { cluster = read_cluster(toml.name, reader); });
+  throw_if_any(check_cluster(cluster, fmt::format("{}: ", toml.where)));
   return cluster;
 }
 

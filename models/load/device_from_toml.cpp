@@ -83,16 +83,13 @@ DeviceModel read_device(const std::string& key, TomlReader& reader) {
 namespace {
 
 LoadedDevice read_resolved_device(const NamedText& toml, const toml::table& table) {
-  TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
-  TomlReader reader(table, "", findings);
-  reader.whole_number("schema", kDeviceSchema, kDeviceSchema);
-  LoadedDevice loaded{read_device(toml.name, reader), {}};
-  reader.finish();
-  if (!findings.complaints.empty()) throw InputError(std::move(findings.complaints));
-  loaded.sources = std::move(findings.sources);
+  LoadedDevice loaded;
+  loaded.sources = read_toml(table, toml.where, [&](TomlReader& reader) {
+    reader.whole_number("schema", kDeviceSchema, kDeviceSchema);
+    loaded.device = read_device(toml.name, reader);
+  });
   loaded.sources.erase("schema");
-  std::vector<Diagnostic> unsound = check_device(loaded.device, toml.where);
-  if (!unsound.empty()) throw InputError(std::move(unsound));
+  throw_if_any(check_device(loaded.device, toml.where));
   return loaded;
 }
 

@@ -341,7 +341,7 @@ void throw_distinct(std::vector<Diagnostic> complaints) {
   for (Diagnostic& complaint : complaints)
     if (std::find(distinct.begin(), distinct.end(), complaint) == distinct.end())
       distinct.push_back(std::move(complaint));
-  if (!distinct.empty()) throw InputError(std::move(distinct));
+  throw_if_any(distinct);
 }
 
 std::string position_of(const PublishedRun& run, std::string_view key) {

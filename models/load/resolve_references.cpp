@@ -238,7 +238,7 @@ class Resolver {
     expect("devices", "device", [](const std::string& name, const toml::table& device) {
       return device.contains(kExtends) || is_whole_device(device) || is_preset(kDevices, name);
     });
-    if (!unknown.empty()) throw InputError(std::move(unknown));
+    throw_if_any(unknown);
   }
 
   /// Replaces all references to device files by tables in `devices`.

@@ -152,36 +152,34 @@ void read_routines(TomlReader& reader, Trainer& trainer) {
 }
 
 Trainer read_trainer(const NamedText& source, int depth) {
-  const toml::table root = parse_toml(source, "trainer");
-  TomlFindings findings{.file = source.where, .complaints = {}, .sources = {}};
-  TomlReader reader(root, "", findings);
-  reader.whole_number("schema", kTrainerSchema, kTrainerSchema);
   Trainer trainer;
-  if (reader.has("extends")) {
-    const std::string base = reader.text("extends");
-    if (depth == kDeepestExtension)
-      reader.complain("extends", fmt::format("more than {} profiles extend one another", depth),
-                      "remove a cycle");
-    else
-      trainer = read_trainer(find_trainer(base), depth + 1);
-  }
-  trainer.name = reader.text("name", source.name);
-  trainer.version = reader.text("version", trainer.version);
-  trainer.generation = reader.text("generation", trainer.generation);
-  trainer.attention = static_cast<AttentionLibrary>(
-      reader.choice("attention", kAttentionLibraries, static_cast<std::size_t>(trainer.attention)));
-  reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
-  reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
-  reader.table("gradient_accumulation", false,
-               [&](TomlReader& r) { read_accumulation(r, trainer.gradient_accumulation); });
-  reader.table("memory", false, [&](TomlReader& r) { read_memory(r, trainer.memory); });
-  reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
-  reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
-  read_launch(reader, trainer.launch);
-  reader.table("abilities", false, [&](TomlReader& r) { read_abilities(r, trainer.abilities); });
-  reader.finish();
-  if (!findings.complaints.empty()) throw InputError(findings.complaints);
-  for (auto& [key, text] : findings.sources) trainer.sources[key] = std::move(text);
+  const auto read = [&](TomlReader& reader) {
+    reader.whole_number("schema", kTrainerSchema, kTrainerSchema);
+    if (reader.has("extends")) {
+      const std::string base = reader.text("extends");
+      if (depth == kDeepestExtension)
+        reader.complain("extends", fmt::format("more than {} profiles extend one another", depth),
+                        "remove a cycle");
+      else
+        trainer = read_trainer(find_trainer(base), depth + 1);
+    }
+    trainer.name = reader.text("name", source.name);
+    trainer.version = reader.text("version", trainer.version);
+    trainer.generation = reader.text("generation", trainer.generation);
+    trainer.attention = static_cast<AttentionLibrary>(reader.choice(
+        "attention", kAttentionLibraries, static_cast<std::size_t>(trainer.attention)));
+    reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
+    reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
+    reader.table("gradient_accumulation", false,
+                 [&](TomlReader& r) { read_accumulation(r, trainer.gradient_accumulation); });
+    reader.table("memory", false, [&](TomlReader& r) { read_memory(r, trainer.memory); });
+    reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
+    reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
+    read_launch(reader, trainer.launch);
+    reader.table("abilities", false, [&](TomlReader& r) { read_abilities(r, trainer.abilities); });
+  };
+  for (auto& [key, text] : read_toml(parse_toml(source, "trainer"), source.where, read))
+    trainer.sources[key] = std::move(text);
   return trainer;
 }
 

@@ -342,4 +342,14 @@ void TomlReader::finish() {
   complain_about_unknown_keys();
 }
 
+std::map<std::string, std::string> read_toml(const toml::table& root, const std::string& where,
+                                             const std::function<void(TomlReader&)>& read) {
+  TomlFindings findings{.file = where, .complaints = {}, .sources = {}};
+  TomlReader reader(root, "", findings);
+  read(reader);
+  reader.finish();
+  throw_if_any(findings.complaints);
+  return std::move(findings.sources);
+}
+
 }  // namespace meshwright

@@ -107,4 +107,9 @@ class TomlReader {
   std::vector<std::string> figures_;  ///< present keys that take a source
 };
 
+/// Reads a whole file; `root`: its table. Returns the sources of its values. InputError with all
+/// errors.
+std::map<std::string, std::string> read_toml(const toml::table& root, const std::string& where,
+                                             const std::function<void(TomlReader&)>& read);
+
 }  // namespace meshwright

@@ -299,7 +299,7 @@ void check_goal(const Cluster& cluster, const Goal& goal, const FixedChoices& fi
         {.where = "--schedule",
          .what = fmt::format("'{}' trains with stale weights and is not searched", *fixed.schedule),
          .hint = "use 'simulate' or 'run' with explicit parallel sizes"});
-  if (!problems.empty()) throw InputError(std::move(problems));
+  throw_if_any(problems);
 }
 
 }  // namespace
