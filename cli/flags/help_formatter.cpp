@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 namespace meshwright {

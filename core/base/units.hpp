@@ -87,12 +87,6 @@ constexpr std::int64_t to_nanoseconds(Ticks time) {
 
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n)); }
-constexpr Bytes operator""_KiB(unsigned long long n) {
-  return Bytes(static_cast<std::int64_t>(n) << 10);
-}
-constexpr Bytes operator""_MiB(unsigned long long n) {
-  return Bytes(static_cast<std::int64_t>(n) << 20);
-}
 constexpr Bytes operator""_GiB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n) << 30);  // memory sizes are binary
 }
@@ -101,9 +95,6 @@ constexpr BytesPerSecond operator""_GBps(unsigned long long n) {
 }
 constexpr FlopsPerSecond operator""_TFLOPps(unsigned long long n) {
   return FlopsPerSecond(1e12 * static_cast<double>(n));
-}
-constexpr Seconds operator""_us(unsigned long long n) {
-  return Seconds(1e-6 * static_cast<double>(n));
 }
 constexpr Seconds operator""_ms(unsigned long long n) {
   return Seconds(1e-3 * static_cast<double>(n));

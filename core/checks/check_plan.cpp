@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "core/checks/check_data_parallelism.hpp"
 #include "core/checks/check_model_parallelism.hpp"

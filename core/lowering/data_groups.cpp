@@ -1,7 +1,5 @@
 #include "core/lowering/data_groups.hpp"
 
-#include <algorithm>
-
 #include "core/base/check.hpp"
 #include "core/lowering/lowering_context.hpp"
 #include "core/plan/job_groups.hpp"

@@ -7,7 +7,6 @@
 // Two classes of ranks: device 0, and all others. Unlike with ordinary collectives, the link of
 // device 0 carries all traffic, and the other devices wait while device 0 computes the loss.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // Backward passes that first repeat forward work of the same layer.
 #include <algorithm>
-#include <utility>
 
 #include "core/lowering/passes.hpp"
 #include "core/lowering/works.hpp"

@@ -1,5 +1,4 @@
 // Which layers each pipeline rank holds, and what it sends to its neighbors.
-#include <algorithm>
 
 #include "core/lowering/passes.hpp"
 #include "core/lowering/works.hpp"

@@ -1,7 +1,6 @@
 #include "core/lowering/units.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/check.hpp"
 #include "core/lowering/passes.hpp"

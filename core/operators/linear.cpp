@@ -1,6 +1,5 @@
 // Linear: y = x W + b with x [N, in], W [in, out]. Column-parallel layers read all tokens of the
 // tensor group, row-parallel layers leave partial sums (Shoeybi et al., arXiv 1909.08053).
-#include <algorithm>
 
 #include "core/operators/operators.hpp"
 

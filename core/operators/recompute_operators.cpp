@@ -1,7 +1,6 @@
 #include "core/operators/recompute_operators.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 

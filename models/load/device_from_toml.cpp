@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "core/cluster/device_parameters.hpp"
 #include "core/cluster/visit_collective_parameters.hpp"
 #include "models/load/device_toml.hpp"

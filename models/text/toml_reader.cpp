@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "core/base/parse_quantity.hpp"
 #include "models/text/printable_text.hpp"

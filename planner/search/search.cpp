@@ -3,8 +3,6 @@
 /// its results are applied in order, so that neither result nor certificate depends on threads.
 #include "planner/search/search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <queue>
