@@ -66,13 +66,8 @@ std::string_view name_of(TimelineClock clock) {
 
 std::string tasks_table(const std::string& title, const std::vector<ComparedTasks>& groups) {
   if (groups.empty()) return "";
-  Table table{.columns = {{"  " + title, Align::kLeft},
-                          {"tasks"},
-                          {"predicted"},
-                          {"measured"},
-                          {"error"},
-                          {"mean task error"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("  " + title), "tasks", "predicted", "measured", "error",
+                            "mean task error");
   for (const ComparedTasks& g : groups)
     table.rows.push_back({"  " + g.name, std::to_string(g.tasks), to_text(g.predicted),
                           to_text(g.measured), error_text(relative_error(g.predicted, g.measured)),
@@ -82,8 +77,7 @@ std::string tasks_table(const std::string& title, const std::vector<ComparedTask
 
 std::string memory_table(const ValidationReport& report) {
   if (report.memory.empty()) return "\nPeak memory: not recorded in both timelines.\n";
-  Table table{.columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("  peak memory"), "predicted", "measured", "error");
   for (const ComparedMemory& m : report.memory)
     table.rows.push_back(
         {fmt::format("  rank {}", m.rank.value), to_text(m.predicted), to_text(m.measured),
@@ -92,9 +86,7 @@ std::string memory_table(const ValidationReport& report) {
 }
 
 std::string worst_table(const ValidationReport& report) {
-  Table table{
-      .columns = {{"  largest errors", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
-      .rows = {}};
+  Table table = empty_table(left_aligned("  largest errors"), "predicted", "measured", "error");
   for (const ComparedTask& task : report.worst)
     table.rows.push_back({"  " + task.name, to_text(task.predicted), to_text(task.measured),
                           error_text(relative_error(task.predicted, task.measured))});

@@ -78,14 +78,8 @@ std::string stages_text(const Plan& plan) {
 }
 
 std::string neighbours_text(const Explanation& e) {
-  Table table{.columns = {{"change", Align::kLeft},
-                          {"step"},
-                          {"MFU"},
-                          {"bubble"},
-                          {"busiest"},
-                          {"peak memory"},
-                          {"", Align::kLeft}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("change"), "step", "MFU", "bubble", "busiest",
+                            "peak memory", left_aligned(""));
   const auto add = [&table](const std::string& change, const PlanFigures& f) {
     table.rows.push_back({change, to_text(f.step_time), percent(f.mfu), percent(f.bubble_of_period),
                           percent(f.busiest_rank_bubble), to_text(f.peak_memory),

@@ -36,17 +36,9 @@ std::vector<std::string> error_cells(const ErrorFigures& figures) {
           fmt::format("{:.1f} %", 100 * figures.p90), fmt::format("{:+.1f} %", 100 * figures.bias)};
 }
 
-std::string table_of(const DeviceFit& fit) {
-  Table table{.columns = {{"family", Align::kLeft},
-                          {"kernels"},
-                          {"median"},
-                          {"p90"},
-                          {"bias"},
-                          {"held back"},
-                          {"median"},
-                          {"p90"},
-                          {"bias"}},
-              .rows = {}};
+std::string empty_table(const DeviceFit& fit) {
+  Table table = empty_table(left_aligned("family"), "kernels", "median", "p90", "bias", "held back",
+                            "median", "p90", "bias");
   for (const FamilyError& family : fit.families) {
     std::vector<std::string> cells{family.family};
     for (const ErrorFigures* figures : {&family.fitted, &family.held_back})
@@ -200,7 +192,7 @@ Outcome run_fit(const FitFlags& flags) {
   if (!flags.collectives.empty()) fit_collectives_of(flags, fit);
   std::vector<std::string> notes = fit.notes;
   notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
-  std::string report = flags.output.json ? json_text(fit, notes) : table_of(fit);
+  std::string report = flags.output.json ? json_text(fit, notes) : empty_table(fit);
   if (!flags.output.json)
     for (const std::string& note : notes) report += fmt::format("Note: {}.\n", note);
   if (flags.output.file.empty()) return {.text = std::move(report)};

@@ -38,16 +38,8 @@ std::string origin_of_kernels(const LoadedDevice& loaded) {
 
 Page models_page() {
   Json entries = Json::array();
-  Table table{.columns = {{"model", Align::kLeft},
-                          {"family", Align::kLeft},
-                          {"parameters"},
-                          {"active"},
-                          {"layers"},
-                          {"hidden"},
-                          {"heads"},
-                          {"experts"},
-                          {"max sequence"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("model"), left_aligned("family"), "parameters", "active",
+                            "layers", "hidden", "heads", "experts", "max sequence");
   for (const std::string& name : model_preset_names()) {
     const ModelGraph model = model_from_config(find_model(name));
     const ModelTraits traits = traits_of(model);
@@ -69,15 +61,8 @@ Page models_page() {
 
 Page clusters_page() {
   Json entries = Json::array();
-  Table table{.columns = {{"cluster", Align::kLeft},
-                          {"devices"},
-                          {"per node"},
-                          {"device", Align::kLeft},
-                          {"memory"},
-                          {"peak"},
-                          {"intra-node"},
-                          {"inter-node", Align::kLeft}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("cluster"), "devices", "per node", left_aligned("device"),
+                            "memory", "peak", "intra-node", left_aligned("inter-node"));
   for (const std::string& name : cluster_preset_names()) {
     const Cluster cluster = cluster_from_toml(find_cluster(name));
     const NodeModel& node = node_of(cluster, DeviceId(0));
@@ -99,13 +84,8 @@ Page clusters_page() {
 
 Page devices_page() {
   Json entries = Json::array();
-  Table table{.columns = {{"device", Align::kLeft},
-                          {"memory"},
-                          {"bandwidth"},
-                          {"peak"},
-                          {"fp8"},
-                          {"kernel models", Align::kLeft}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("device"), "memory", "bandwidth", "peak", "fp8",
+                            left_aligned("kernel models"));
   for (const std::string& name : device_preset_names()) {
     const LoadedDevice loaded = device_from_toml(find_device(name));
     const DeviceModel& device = loaded.device;
@@ -125,10 +105,8 @@ Page devices_page() {
 
 Page schedules_page() {
   Json entries = Json::array();
-  Table table{.columns = {{"schedule", Align::kLeft},
-                          {"description", Align::kLeft},
-                          {"source", Align::kLeft}},
-              .rows = {}};
+  Table table =
+      empty_table(left_aligned("schedule"), left_aligned("description"), left_aligned("source"));
   for (const ScheduleRule& rule : schedule_rules()) {
     table.rows.push_back(
         {std::string(rule.name), std::string(rule.summary), std::string(rule.source)});

@@ -40,8 +40,7 @@ const char* name_of(LayerKind kind) {
 
 /// One row per class of identical layers, with the operators of the first of them.
 Table layers_table(const ModelGraph& model, Json& entries) {
-  Table table{.columns = {{"layer", Align::kLeft}, {"count"}, {"parameters per layer"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("layer"), "count", "parameters per layer");
   std::vector<int> counts(static_cast<std::size_t>(layer_class_count(model)));
   for (const Layer& layer : model.layers) ++counts[static_cast<std::size_t>(layer.layer_class)];
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -108,7 +107,7 @@ std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup&
 }
 
 Table orders_table(const ScheduleRule& rule, const ScheduleRequest& request, Json& orders) {
-  Table table{.columns = {{"device"}, {"order", Align::kLeft}}, .rows = {}};
+  Table table = empty_table("device", left_aligned("order"));
   for (const std::vector<Action>& order : rule.generate(request).orders) {
     const std::string text = to_text(order);
     table.rows.push_back({std::to_string(table.rows.size()), text});

@@ -48,13 +48,8 @@ std::vector<NamedValue> figures_of(const ImportedTrace& imported) {
 }
 
 std::string families_table(const KinetoReport& report) {
-  Table table{.columns = {{"family", Align::kLeft},
-                          {"kernels/step"},
-                          {"time/step"},
-                          {"of step"},
-                          {"shapes"},
-                          {"", Align::kLeft}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("family"), "kernels/step", "time/step", "of step",
+                            "shapes", left_aligned(""));
   for (const ImportedFamily& family : report.families)
     table.rows.push_back({family.name, grouped(family.kernels), to_text(family.time),
                           percent(family.share), grouped(family.shapes),

@@ -124,21 +124,10 @@ std::string equal_plans_text(std::span<const PlanFigures> plans) {
 }  // namespace
 
 std::string plan_table(std::span<const PlanFigures> plans) {
-  Table table{.columns = {{"#"},
-                          {"parallelism", Align::kLeft},
-                          {"schedule", Align::kLeft},
-                          {"micro-batch"},
-                          {"recompute", Align::kLeft},
-                          {"ZeRO"},
-                          {"step"},
-                          {"tokens/s/GPU"},
-                          {"MFU"},
-                          {"bubble"},
-                          {"busiest"},
-                          {"exposed comm"},
-                          {"peak memory"},
-                          {"headroom"}},
-              .rows = {}};
+  Table table =
+      empty_table("#", left_aligned("parallelism"), left_aligned("schedule"), "micro-batch",
+                  left_aligned("recompute"), "ZeRO", "step", "tokens/s/GPU", "MFU", "bubble",
+                  "busiest", "exposed comm", "peak memory", "headroom");
   for (const PlanFigures& f : plans) {
     table.rows.push_back({std::to_string(table.rows.size() + 1), split_text(f.strategy),
                           f.strategy.schedule, std::to_string(f.strategy.micro_batch),
@@ -189,7 +178,7 @@ std::string figures_text(const PlanFigures& f) {
 
 std::string step_parts_text(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
-  Table table{.columns = {{"component", Align::kLeft}, {"share of step"}}, .rows = {}};
+  Table table = empty_table(left_aligned("component"), "share of step");
   const auto add = [&table](std::string name, double share) {
     if (share != 0) table.rows.push_back({std::move(name), percent(share)});
   };
@@ -211,7 +200,7 @@ std::string step_parts_text(const Evaluation& evaluation) {
 std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
   const std::vector<std::size_t> chosen = fullest_rank_by_position(ranks, evaluation);
   std::vector<MemoryAmounts> peaks;
-  Table table{.columns = {{"pipeline rank"}}, .rows = {}};
+  Table table = empty_table("pipeline rank");
   for (const std::size_t r : chosen) {
     peaks.push_back(evaluation.peak_memory[r]);
     table.rows.push_back({position_text(ranks, chosen, r)});
@@ -235,7 +224,7 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
 
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
   std::vector<RankBreakdown> parts;
-  Table table{.columns = {{"pipeline rank"}}, .rows = {}};
+  Table table = empty_table("pipeline rank");
   const std::vector<std::size_t> chosen = fullest_rank_by_position(ranks, evaluation);
   for (const std::size_t r : chosen) {
     parts.push_back(evaluation.ranks[r]);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace meshwright {
@@ -18,6 +19,13 @@ struct Table {
   std::vector<TableColumn> columns;
   std::vector<std::vector<std::string>> rows;  ///< one cell per column
 };
+
+inline TableColumn left_aligned(std::string title) { return {std::move(title), Align::kLeft}; }
+/// `columns`: titles of right-aligned columns, or left_aligned() ones.
+template <class... Columns>
+Table empty_table(const Columns&... columns) {
+  return {.columns = {TableColumn{columns}...}, .rows = {}};
+}
 
 /// Title line and one line per row, each ended by '\n', without trailing spaces. Cells are UTF-8;
 /// every code point counts as one character wide.

@@ -178,13 +178,8 @@ std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& f
 }
 
 std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
-  Table constants{.columns = {{"file", Align::kLeft},
-                              {"constant", Align::kLeft},
-                              {"typical"},
-                              {"in the file"},
-                              {"fitted"},
-                              {"known within"}},
-                  .rows = {}};
+  Table constants = empty_table(left_aligned("file"), left_aligned("constant"), "typical",
+                                "in the file", "fitted", "known within");
   const auto text_of = [](const FittedConstant& c, double value) {
     return c.key.starts_with("host.") ? fmt::format("{:.3g} us", 1e6 * value)
                                       : fmt::format("{:.3g}", value);
@@ -199,14 +194,8 @@ std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
     by_set[runs.jobs[fit.errors[i].job].set->name].push_back(i);
     by_set["~ all"].push_back(i);
   }
-  Table table{.columns = {{"set", Align::kLeft},
-                          {"runs"},
-                          {"now"},
-                          {"in the fit"},
-                          {"without source"},
-                          {"without model"},
-                          {"in p10-p90"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("set"), "runs", "now", "in the fit", "without source",
+                            "without model", "in p10-p90");
   for (const auto& [set, rows] : by_set) {
     std::vector<double> now, fitted, source, model;
     int inside = 0, with_bar = 0;

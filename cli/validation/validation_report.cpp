@@ -66,15 +66,8 @@ std::vector<std::string> time_row(const std::string& name, std::span<const Compa
 
 Table time_table(std::string_view title, std::span<const ComparedRun> runs, const KeyOfRun& key,
                  bool with_total) {
-  Table table{.columns = {{std::string(title), Align::kLeft},
-                          {"runs"},
-                          {"mean %"},
-                          {"median"},
-                          {"worst"},
-                          {"bias"},
-                          {"Spearman"},
-                          {"regret %"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned(std::string(title)), "runs", "mean %", "median", "worst",
+                            "bias", "Spearman", "regret %");
   for (const auto& [name, group] : grouped_runs(runs, key))
     if (summarize_times(group).count > 0) table.rows.push_back(time_row(name, group));
   if (with_total && summarize_times(runs).count > 0) table.rows.push_back(time_row("all", runs));
@@ -94,15 +87,8 @@ std::vector<std::string> memory_row(const std::string& name, const MemorySummary
 }
 
 Table memory_error_table(std::span<const ComparedRun> runs) {
-  Table table{.columns = {{"peak memory", Align::kLeft},
-                          {"runs"},
-                          {"mean %"},
-                          {"median"},
-                          {"worst"},
-                          {"bias"},
-                          {"out of memory"},
-                          {"wrongly"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("peak memory"), "runs", "mean %", "median", "worst",
+                            "bias", "out of memory", "wrongly");
   for (const auto& [name, group] : grouped_runs(runs, set_key)) {
     const MemorySummary s = summarize_memory(group);
     if (s.errors.count + s.out_of_memory + s.wrongly_out_of_memory > 0)
@@ -177,16 +163,8 @@ std::vector<std::string> run_row(const ComparedRun& entry) {
 }
 
 Table run_table(std::span<const ComparedRun> runs) {
-  Table table{.columns = {{"run", Align::kLeft},
-                          {"model", Align::kLeft},
-                          {"GPUs"},
-                          {"measured"},
-                          {"predicted"},
-                          {"error %"},
-                          {"memory"},
-                          {"predicted"},
-                          {"error %"}},
-              .rows = {}};
+  Table table = empty_table(left_aligned("run"), left_aligned("model"), "GPUs", "measured",
+                            "predicted", "error %", "memory", "predicted", "error %");
   for (const ComparedRun& entry : runs) table.rows.push_back(run_row(entry));
   return table;
 }
@@ -205,14 +183,9 @@ Runs largest_misses(std::span<const ComparedRun> runs) {
 }
 
 std::string misses_text(std::span<const ComparedRun> runs) {
-  Table table{.columns = {{"largest misses", Align::kLeft},
-                          {"model", Align::kLeft},
-                          {"GPUs"},
-                          {"measured"},
-                          {"predicted"},
-                          {"error %"},
-                          {"largest parts of the predicted step", Align::kLeft}},
-              .rows = {}};
+  Table table =
+      empty_table(left_aligned("largest misses"), left_aligned("model"), "GPUs", "measured",
+                  "predicted", "error %", left_aligned("largest parts of the predicted step"));
   for (const ComparedRun& entry : largest_misses(runs)) {
     std::vector<std::string> row = run_row(entry);
     row.resize(6);
