@@ -9,6 +9,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -76,18 +77,9 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-std::optional<int> take_number(std::string_view& rest) {
-  int value = 0;
-  if (rest.empty() || rest.front() < '0' || rest.front() > '9') return std::nullopt;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-  return value;
-}
-
 Word CsvReader::parse_word(const Cell& cell, std::string_view text) const {
   const std::string_view whole = text.substr(0, 40);  // cells can have any length
-  const auto stage = take_number(text);
+  const auto stage = take_index(text);
   const std::string_view name = text.substr(0, text.find_first_of("0123456789"));
   text.remove_prefix(name.size());
   if (!stage || name.empty())
@@ -99,7 +91,7 @@ Word CsvReader::parse_word(const Cell& cell, std::string_view text) const {
            suggest(name.substr(0, 20), kTypes));
   std::optional<int> microbatch;
   if (!text.empty()) {
-    microbatch = take_number(text);
+    microbatch = take_index(text);
     if (!microbatch || !text.empty())
       reject(cell, fmt::format("invalid micro-batch in '{}'", whole),
              fmt::format("use a whole number from 0 to {}", kMostCsvMicrobatches - 1));

@@ -96,6 +96,8 @@ inline constexpr int kTaskKindCount = 8;
 constexpr bool is_compute(TaskKind kind) {
   return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
 }
+/// A forward or backward pass of one micro-batch.
+constexpr bool is_pass(TaskKind kind) { return is_compute(kind) && kind != TaskKind::kOptimizer; }
 std::string_view name_of(TaskKind kind);  ///< "F", "B", "I", "W", "optimizer", …
 
 struct Task {
@@ -194,6 +196,12 @@ struct TaskGraph {
     return {dependencies.data() + begin, end - begin};
   }
 };
+
+/// Of a collective or one end of a message.
+inline Axis axis_of(const TaskGraph& graph, const Task& task) {
+  const Work& work = graph.works[task.work.index()];
+  return task.kind == TaskKind::kCollective ? work.collective.axis : work.transfer.axis;
+}
 
 /// The stable name of a task, independent of how the graph was lowered (folded or all ranks);
 /// predicted and measured timelines are joined on it. "r12.compute.s3.F7"; further tasks with the

@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 
@@ -96,16 +97,6 @@ constexpr std::string_view kActionHint =
       .where = fmt::format("action {}", position),
       .what = fmt::format("{} '{}'", why, word.substr(0, 40)),  // words can have any length
       .hint = std::string(kActionHint)});
-}
-
-/// Removes a number from the front of `rest`; empty if there is none or it exceeds an index.
-std::optional<std::int32_t> take_index(std::string_view& rest) {
-  std::int32_t value = 0;
-  if (rest.empty() || rest.front() < '0' || rest.front() > '9') return std::nullopt;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-  return value;
 }
 
 std::optional<Pass> pass_of(char letter) {

@@ -9,6 +9,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/median.hpp"
 #include "core/timeline/timeline_steps.hpp"
 
 namespace meshwright {
@@ -20,20 +21,6 @@ constexpr const char* kInterruptLater = "let the run finish at least one step";
 bool was_interrupted(const Timeline& timeline) {
   const auto steps = timeline.provenance.find("steps");
   return steps != timeline.provenance.end() && steps->second.starts_with("interrupted");
-}
-
-bool is_compute(const TimelineSpan& span) {
-  return span.kind != TaskKind::kCollective && span.kind != TaskKind::kSend &&
-         span.kind != TaskKind::kReceive;
-}
-
-/// The upper median if the count is even.
-template <class T>
-T median(std::vector<T> values) {
-  MW_CHECK(!values.empty());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 double size_of_error(Ticks predicted, Ticks measured) {
@@ -126,7 +113,7 @@ std::vector<JoinedTask> join(const Timeline& predicted, const std::vector<Timeli
                      .kind = span->kind,
                      .stage = span->stage,
                      .predicted = span->end - span->start,
-                     .measured = median(times.at(key))});
+                     .measured = upper_median(times.at(key))});
   return tasks;
 }
 
@@ -230,7 +217,7 @@ RankTime time_of_rank(const Timeline& step, RankId rank, Ticks whole) {
   std::vector<Interval> busy, messages;
   for (const TimelineSpan& span : step.spans)
     if (step.tracks[static_cast<std::size_t>(span.track)].rank == rank)
-      (is_compute(span) ? busy : messages).emplace_back(span.start, span.end);
+      (is_compute(span.kind) ? busy : messages).emplace_back(span.start, span.end);
   messages = merged(std::move(messages));
   RankTime time;
   Ticks now;
@@ -250,7 +237,7 @@ RankId last_rank(const Timeline& measured, const std::set<std::int32_t>& shared)
   Ticks last(-1);
   for (const TimelineSpan& span : measured.spans) {
     const RankId of = measured.tracks[static_cast<std::size_t>(span.track)].rank;
-    if (!shared.contains(of.value) || !is_compute(span)) continue;
+    if (!shared.contains(of.value) || !is_compute(span.kind)) continue;
     if (span.end > last || (span.end == last && of < rank)) {
       last = span.end;
       rank = of;
@@ -271,7 +258,7 @@ StepAttribution attribute(const Timeline& predicted, const Timeline& measured, R
 std::size_t median_step(const std::vector<Timeline>& steps) {
   std::vector<std::pair<Ticks, std::size_t>> by_time;
   for (std::size_t i = 0; i < steps.size(); ++i) by_time.emplace_back(step_time(steps[i]), i);
-  return median(by_time).second;
+  return upper_median(by_time).second;
 }
 
 Ticks spread_of(const std::vector<Timeline>& steps) {

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "core/base/check.hpp"
+#include "core/base/median.hpp"
 #include "models/kineto/kineto_collectives.hpp"
 #include "models/kineto/kineto_host.hpp"
 #include "models/kineto/kineto_kernels.hpp"
@@ -23,12 +24,6 @@ namespace {
 constexpr double kKinetoNs = 1e-9;
 constexpr double kLongestTrace = 1e5;  ///< seconds; beyond, clocks are wrong
 constexpr double kMostUpdated = 1e15;  ///< parameters
-double median_of(std::vector<double> values) {
-  MW_CHECK(!values.empty());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 class CalibrationWriter {
  public:
@@ -77,7 +72,7 @@ class CalibrationWriter {
     for (const std::int64_t ns : window_.durations_ns)
       times.push_back(static_cast<double>(ns) * kKinetoNs);
     report.steps = window_.steps();
-    report.step_time = Seconds(median_of(times));
+    report.step_time = Seconds(upper_median(times));
     report.shortest_step = Seconds(*std::min_element(times.begin(), times.end()));
     report.longest_step = Seconds(*std::max_element(times.begin(), times.end()));
     report.device = trace_.device;

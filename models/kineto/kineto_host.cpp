@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/base/median.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -13,11 +15,9 @@ bool is_synchronization(std::string_view call) {
          call == "hipMemcpyWithStream";
 }
 
-double median_seconds(std::vector<std::int64_t>& nanoseconds) {
+double median_seconds(const std::vector<std::int64_t>& nanoseconds) {
   if (nanoseconds.empty()) return 0;
-  const auto middle = nanoseconds.begin() + static_cast<std::ptrdiff_t>(nanoseconds.size() / 2);
-  std::nth_element(nanoseconds.begin(), middle, nanoseconds.end());
-  return static_cast<double>(*middle) * kHostSecondsPerNs;
+  return static_cast<double>(upper_median(nanoseconds)) * kHostSecondsPerNs;
 }
 
 /// A launch or a synchronization of the window, in the order of time.

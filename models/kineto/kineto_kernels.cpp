@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/base/error.hpp"
+#include "core/base/median.hpp"
 
 namespace meshwright {
 namespace {
@@ -270,9 +271,7 @@ class KernelJoin {
       end->second = std::max(end->second, work.end_ns);
     }
     if (gaps.empty()) return 0;
-    const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
-    std::nth_element(gaps.begin(), middle, gaps.end());
-    return static_cast<double>(*middle) * kSecondsPerNs;
+    return static_cast<double>(upper_median(gaps)) * kSecondsPerNs;
   }
 
   void find_passes_of_calls() {

@@ -67,15 +67,6 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
   return reduced + step_end.rest;
 }
 
-namespace {
-
-bool is_pass(TaskKind kind) {
-  return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
-         kind == TaskKind::kBackwardInput || kind == TaskKind::kBackwardWeight;
-}
-
-}  // namespace
-
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices) {
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::int32_t> last_pass(ranks, -1);

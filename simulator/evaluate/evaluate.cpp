@@ -19,13 +19,6 @@ namespace {
 
 constexpr std::int32_t kNoTask = -1;
 
-bool is_pipeline_pass(TaskKind kind) {
-  return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
-         kind == TaskKind::kBackwardInput || kind == TaskKind::kBackwardWeight;
-}
-bool is_communication(TaskKind kind) {
-  return kind == TaskKind::kCollective || kind == TaskKind::kSend || kind == TaskKind::kReceive;
-}
 template <class Enum>
 std::size_t index_of(Enum value) {
   return static_cast<std::size_t>(value);
@@ -117,7 +110,7 @@ class StepSplitter {
 
   /// Without a flush, weight updates run between passes and count as work of the pipeline.
   bool is_of_pipeline(const Task& task) const {
-    return is_pipeline_pass(task.kind) || (in_window_ && task.kind == TaskKind::kOptimizer);
+    return is_pass(task.kind) || (in_window_ && task.kind == TaskKind::kOptimizer);
   }
 
   /// The gap before a compute task, and the task itself.
@@ -145,7 +138,7 @@ class StepSplitter {
   void add_parts(const Task& task, Ticks duration, RankBreakdown& parts) const {
     const WorkPrice& price = prices_[task.work.index()];
     if (task.kind == TaskKind::kCollective) {
-      parts.exposed_communication[index_of(axis_of(task))] += duration;
+      parts.exposed_communication[index_of(axis_of(graph_, task))] += duration;
       return;
     }
     parts.launch += duration - price.duration;
@@ -183,14 +176,10 @@ class StepSplitter {
     Ticks sum;
     each_exposed_part(graph_, times_, previous_, from, to, latest,
                       [&](const Task& task, Ticks begin, Ticks end) {
-                        parts.exposed_communication[index_of(axis_of(task))] += end - begin;
+                        parts.exposed_communication[index_of(axis_of(graph_, task))] += end - begin;
                         sum += end - begin;
                       });
     return sum;
-  }
-  Axis axis_of(const Task& task) const {
-    const Work& work = graph_.works[task.work.index()];
-    return task.kind == TaskKind::kCollective ? work.collective.axis : work.transfer.axis;
   }
 
   const TaskGraph& graph_;
@@ -207,7 +196,7 @@ class StepSplitter {
 void check_prices(const TaskGraph& graph, std::span<const WorkPrice> prices) {
   MW_CHECK(prices.size() == graph.works.size());
   for (std::size_t w = 0; w < prices.size(); ++w) {
-    if (is_communication(graph.works[w].kind)) continue;
+    if (!is_compute(graph.works[w].kind)) continue;
     const WorkPrice& p = prices[w];
     const Ticks kernels = std::accumulate(p.kernels.begin(), p.kernels.end(), p.recompute);
     MW_CHECK(p.duration ==

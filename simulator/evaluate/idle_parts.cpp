@@ -21,11 +21,6 @@ std::vector<std::int32_t> stream_predecessors(const TaskGraph& graph) {
 
 namespace {
 
-bool is_pass(TaskKind kind) {
-  return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
-         kind == TaskKind::kBackwardInput || kind == TaskKind::kBackwardWeight;
-}
-
 /// State of one rank during the walk over its tasks.
 struct RankState {
   Ticks first_pass = Ticks::max(), last_pass;
@@ -88,7 +83,7 @@ class IdleWalk {
     exposed_.clear();
     each_exposed_part(graph_, times_, predecessors_, from, to, latest,
                       [&](const Task& task, Ticks begin, Ticks end) {
-                        exposed_.push_back({begin, end, cause, axis_of(task)});
+                        exposed_.push_back({begin, end, cause, axis_of(graph_, task)});
                       });
     Ticks now = from;
     const auto bubble_until = [&](Ticks end) {
@@ -100,11 +95,6 @@ class IdleWalk {
       now = part->to;
     }
     bubble_until(to);
-  }
-
-  Axis axis_of(const Task& task) const {
-    const Work& work = graph_.works[task.work.index()];
-    return task.kind == TaskKind::kCollective ? work.collective.axis : work.transfer.axis;
   }
 
   const TaskGraph& graph_;
