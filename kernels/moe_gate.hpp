@@ -5,7 +5,7 @@
 ///              (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)
 ///   choice     the K largest score + correction; ties: the lower expert index
 ///   weight     score of the chosen expert, divided by the sum over the chosen experts if
-///              `normalised`, times `scale`
+///              `normalized`, times `scale`
 ///   auxiliary  coefficient * E * sum over e of f_e P_e (arXiv 2101.03961, eq. 4-6), f_e being the
 ///              fraction of choices that fell on e (constant for the gradient) and P_e the mean
 ///              over tokens of e's score (for sigmoid: of its share of the scores)
@@ -36,7 +36,7 @@ inline constexpr std::int64_t kMaxExpertGroups = 64;
 struct GateShape {
   GateScore score = GateScore::kSoftmax;
   std::int64_t tokens = 0, experts = 0, experts_per_token = 0;  ///< N, E, K
-  bool normalised = true;
+  bool normalized = true;
   float scale = 1;  ///< DeepSeek's routed_scaling_factor
   /// Node-limited routing: experts form `groups` equal groups, one per node. A token's experts are
   /// chosen from the `chosen_groups` groups whose ceil(K / chosen_groups) largest keys (score +

@@ -38,8 +38,8 @@ inline void check(const RotaryTable& a) {
 }
 
 enum class RotaryPairs : std::uint8_t {
-  kHalves,     ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
-  kNeighbours  ///< element 2i with 2i + 1 (the paper, DeepSeek)
+  kHalves,    ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
+  kNeighbors  ///< element 2i with 2i + 1 (the paper, DeepSeek)
 };
 
 struct Rotary {

@@ -17,7 +17,7 @@
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/trainer/launch_text.hpp"
-#include "planner/search/neighbours.hpp"
+#include "planner/search/neighbors.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/predict/predict.hpp"
 
@@ -40,7 +40,7 @@ struct Explanation {
   std::vector<RankInfo> ranks;
   Evaluation evaluation;
   PlanFigures figures;
-  std::vector<EvaluatedNeighbour> neighbours;
+  std::vector<EvaluatedNeighbor> neighbors;
   std::string validation;
   std::string asynchronous;  ///< text on asynchronous training, or empty
   std::vector<Diagnostic> trainer_problems;
@@ -58,7 +58,7 @@ Explanation explain(const Job& job, const JobFlags& flags) {
       figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
   e.figures.range = range_of(e.figures.step_time, prediction.error_bar);
   e.validation = validation_text(prediction.error_bar, *job.cost_model);
-  e.neighbours = evaluate_neighbours(training);
+  e.neighbors = evaluate_neighbors(training);
   e.asynchronous = asynchronous_text(plan.strategy, prediction.graph, prediction.prices);
   e.trainer_problems = trainer_problems(job, flags);
   return e;
@@ -77,7 +77,7 @@ std::string stages_text(const Plan& plan) {
                   {"output layer", is_sharded ? "sharded over all stages" : "on the last stage"}});
 }
 
-std::string neighbours_text(const Explanation& e) {
+std::string neighbors_text(const Explanation& e) {
   Table table = empty_table(left_aligned("change"), "step", "MFU", "bubble", "busiest",
                             "peak memory", left_aligned(""));
   const auto add = [&table](const std::string& change, const PlanFigures& f) {
@@ -86,7 +86,7 @@ std::string neighbours_text(const Explanation& e) {
                           f.peak_memory > f.memory_capacity ? "out of memory" : ""});
   };
   add("this plan", e.figures);
-  for (const EvaluatedNeighbour& neighbour : e.neighbours) add(neighbour.change, neighbour.figures);
+  for (const EvaluatedNeighbor& neighbor : e.neighbors) add(neighbor.change, neighbor.figures);
   return to_indented_text(table);
 }
 
@@ -120,7 +120,7 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
   text += e.asynchronous;
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
-  text += "\nAlternatives: one change each\n" + neighbours_text(e);
+  text += "\nAlternatives: one change each\n" + neighbors_text(e);
   return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
 }
 
@@ -133,9 +133,9 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
   json.update(Json::parse(ranks_json(e.ranks, e.evaluation)));
   json["changes"] = Json::array();
-  for (const EvaluatedNeighbour& neighbour : e.neighbours)
+  for (const EvaluatedNeighbor& neighbor : e.neighbors)
     json["changes"].push_back(
-        {{"change", neighbour.change}, {"plan", Json::parse(to_json(neighbour.figures))}});
+        {{"change", neighbor.change}, {"plan", Json::parse(to_json(neighbor.figures))}});
   json.update(Json::parse(
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();

@@ -117,7 +117,7 @@ Search run_search(const PlanFlags& flags) {
              {.top = flags.top.value_or(kPlansShown),
               .threads = flags.threads.value_or(0),
               .progress = [&](std::int64_t done, std::int64_t of) { progress.show(done, of); },
-              .cancelled = is_interrupted});
+              .canceled = is_interrupted});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   search_run.time = Seconds(elapsed.count());
   stop_if_interrupted();

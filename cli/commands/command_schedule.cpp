@@ -125,7 +125,7 @@ ScheduleFigures figures_of(const ScheduleFlags& flags) {
   if (flags.slices)
     refuse_flag("--slices", "cannot be combined with '--name auto'",
                 "use --name seq1f1b or --name terapipe");
-  return synthesised_schedule(flags);
+  return synthesized_schedule(flags);
 }
 
 Outcome run_schedule(const ScheduleFlags& flags) {

@@ -134,7 +134,7 @@ SweepRun run_points(const SweepFlags& flags) {
   const SweepOptions options{.threads = flags.threads.value_or(0),
                              .trainer = flags.sources.trainer.empty() ? nullptr : &trainer,
                              .progress = {},
-                             .cancelled = [] { return is_interrupted(); }};
+                             .canceled = [] { return is_interrupted(); }};
   std::vector<SweepPoint> evaluated = sweep(strategies, model, cluster, *cost_model, options);
   stop_if_interrupted();
   for (std::size_t i = 0; i < evaluated.size(); ++i)

@@ -115,7 +115,7 @@ Outcome run_validate(const ValidateFlags& flags) {
   stop_if_interrupted();
   if (flags.fit_steps) return fit_outcome(runs, flags);
   const std::vector<RunPrediction> predictions = predict_runs(
-      runs, {.threads = flags.threads.value_or(0), .cancelled = [] { return is_interrupted(); }});
+      runs, {.threads = flags.threads.value_or(0), .canceled = [] { return is_interrupted(); }});
   stop_if_interrupted();
   const std::vector<ComparedRun> compared = compare_runs(runs, predictions);
   if (!flags.csv.empty()) write_file(flags.csv, validation_csv(compared));

@@ -182,7 +182,7 @@ LinkTime links_of(const RunFlags& flags) {
                       .what = fmt::format(
                           "requires '--clock wall': '--clock {}' always models links", flags.clock),
                       .hint = "add --clock wall, or remove --links"});
-  return flags.links == "modelled" ? LinkTime::kModelled : LinkTime::kReal;
+  return flags.links == "modelled" ? LinkTime::kModeled : LinkTime::kReal;
 }
 
 RankKind ranks_of(const RunFlags& flags) {

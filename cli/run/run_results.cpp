@@ -104,7 +104,7 @@ std::string results_trace(const RunResults& results) {
   timeline.provenance["steps"] = progress_text(results);
   if (clock_of(results.flags) == TimelineClock::kWall)
     timeline.provenance["links"] =
-        links_of(results.flags) == LinkTime::kModelled ? "modelled" : "real";
+        links_of(results.flags) == LinkTime::kModeled ? "modelled" : "real";
   return to_pftrace(timeline);
 }
 

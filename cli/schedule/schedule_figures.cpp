@@ -236,7 +236,7 @@ std::vector<Placement> placements_of(const ScheduleFlags& flags, int devices, in
 
 }  // namespace
 
-ScheduleFigures synthesised_schedule(const ScheduleFlags& flags) {
+ScheduleFigures synthesized_schedule(const ScheduleFlags& flags) {
   const int devices = *flags.stages, chunks = flags.chunks.value_or(1);
   std::optional<ScheduleFigures> best;
   const bool by_makespan = flags.objective == "makespan";

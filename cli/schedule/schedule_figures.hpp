@@ -22,7 +22,7 @@ struct ScheduleFigures {
 ScheduleFigures named_schedule(const ScheduleFlags& flags);
 /// The best schedule found by synthesis within the cap; at least as fast as every named schedule
 /// with the same placement within the cap.
-ScheduleFigures synthesised_schedule(const ScheduleFlags& flags);
+ScheduleFigures synthesized_schedule(const ScheduleFlags& flags);
 /// The schedule of --check. InputError with every fault: device, action and reason.
 ScheduleFigures checked_schedule(const ScheduleFlags& flags);
 

@@ -101,7 +101,7 @@ std::vector<RunPrediction> predict_runs(const LoadedRuns& runs, const Prediction
   const Pricings pricings = make_pricings(runs, options);
   std::vector<RunPrediction> predictions(runs.jobs.size());
   parallel_for(runs.jobs.size(), thread_count(options.threads), [&](std::size_t i) {
-    if (options.cancelled && options.cancelled()) return;
+    if (options.canceled && options.canceled()) return;
     if (options.skips && options.skips(i)) return;
     const LoadedRuns::Job& job = runs.jobs[i];
     predictions[i] =

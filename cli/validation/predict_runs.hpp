@@ -61,7 +61,7 @@ struct PredictionOptions {
   std::function<void(Trainer& trainer)> change_trainer = {};
   /// Jobs to leave out, by index in LoadedRuns::jobs; their predictions stay empty.
   std::function<bool(std::size_t job)> skips = {};
-  std::function<bool()> cancelled = {};  ///< called from any of the threads
+  std::function<bool()> canceled = {};  ///< called from any of the threads
 };
 
 /// One prediction per job, in the same order.

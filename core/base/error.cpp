@@ -19,7 +19,7 @@ std::string join_formatted(const std::vector<Diagnostic>& diagnostics) {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-/// Optimal-string-alignment distance: insert, delete, replace and swap of neighbours cost 1.
+/// Optimal-string-alignment distance: insert, delete, replace and swap of neighbors cost 1.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), current(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -58,7 +58,9 @@ InputError::InputError(std::vector<Diagnostic> diagnostics)
 InputError::InputError(Diagnostic diagnostic)
     : InputError(std::vector<Diagnostic>{std::move(diagnostic)}) {}
 
-void throw_if_any(const std::vector<Diagnostic>& problems) { throw_if_any(problems); }
+void throw_if_any(const std::vector<Diagnostic>& problems) {
+  if (!problems.empty()) throw InputError(problems);
+}
 
 RuntimeFailure::RuntimeFailure(Diagnostic diagnostic)
     : std::runtime_error(format(diagnostic)), diagnostic_(std::move(diagnostic)) {}

@@ -150,7 +150,7 @@ HeldBuffer floats(std::int64_t count) {
   return {Bytes(count * kFloat32Bytes), MemoryClass::kWorking};
 }
 /// Send and receive buffers of an all-to-all, packed by rank.
-HeldBuffer parcels(Bytes travelling) { return {travelling * 2, MemoryClass::kCommunication}; }
+HeldBuffer parcels(Bytes traveling) { return {traveling * 2, MemoryClass::kCommunication}; }
 
 /// Results are combined in fp32, in addition to the current and the incoming block of keys; the
 /// result of one call covers half of a rank's tokens of one sequence.

@@ -71,12 +71,12 @@ class RoutedRows {
     if (program_.layer().groups.expert.ranks > 1) replace_while_sending(at_experts(), then);
   }
   /// The source rows, a communication buffer, and the destination rows.
-  void replace_while_sending(Bytes travelling, Bytes then) {
+  void replace_while_sending(Bytes traveling, Bytes then) {
     LiveBuffers* live = program_.buffers();
     if (live == nullptr) return;
     const HeldBuffer before = live->consume(key());
     live->meanwhile(before, [&] {
-      live->meanwhile({travelling, MemoryClass::kCommunication}, [&] {
+      live->meanwhile({traveling, MemoryClass::kCommunication}, [&] {
         live->acquire(key(), {then, before.what});
       });
     });

@@ -75,7 +75,7 @@ std::optional<GradientBuckets> buckets_from_text(std::string_view text) {
 }
 
 std::string_view name_of(RingOrder order) {
-  return order == RingOrder::kNeighbours ? "neighbours" : "alternating";
+  return order == RingOrder::kNeighbors ? "neighbours" : "alternating";
 }
 
 std::optional<RingOrder> ring_order_from_name(std::string_view name) {

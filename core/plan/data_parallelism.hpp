@@ -46,7 +46,7 @@ std::optional<GradientBuckets> buckets_from_text(std::string_view text);
 
 /// The order in which a ring visits its ranks.
 enum class RingOrder : std::uint8_t {
-  kNeighbours,  ///< rank order: node by node, so the ring leaves each node once
+  kNeighbors,   ///< rank order: node by node, so the ring leaves each node once
   kAlternating  ///< the first rank of every node, then the second: every hop is inter-node
 };
 std::string_view name_of(RingOrder order);  ///< "neighbours", "alternating"
@@ -71,7 +71,7 @@ struct DataParallelism {
   bool offload_optimizer = false;  ///< optimizer state in host memory, updated by the CPU
   int servers = 1;                 ///< parameter servers, each holding an equal shard
   bool colocated_servers = false;  ///< servers share the last workers' devices
-  RingOrder ring_order = RingOrder::kNeighbours;
+  RingOrder ring_order = RingOrder::kNeighbors;
   friend bool operator==(const DataParallelism&, const DataParallelism&) = default;
 };
 

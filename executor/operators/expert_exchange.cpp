@@ -119,7 +119,7 @@ struct RoutedRows {
   Form form;
 };
 
-OwnedMatrix travelling_rows(OperatorPass& pass, std::size_t rows, const ConstMatrix& like) {
+OwnedMatrix traveling_rows(OperatorPass& pass, std::size_t rows, const ConstMatrix& like) {
   return pass.rank.matrix(MemoryClass::kCommunication, static_cast<std::int64_t>(rows),
                           like.columns, like.dtype);
 }
@@ -136,7 +136,7 @@ void place_rows(OperatorPass& pass, const RoutedRows& rows, std::span<const std:
 /// The inverse of place_rows().
 OwnedMatrix fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place,
                        const ConstMatrix& from) {
-  OwnedMatrix leaving = travelling_rows(pass, place.size(), from);
+  OwnedMatrix leaving = traveling_rows(pass, place.size(), from);
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = leaving.view()});
   return leaving;
 }
@@ -178,7 +178,7 @@ Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   OwnedMatrix home = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = home.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  OwnedMatrix arrived = travelling_rows(pass, routing.place_of_arrival.size(), from);
+  OwnedMatrix arrived = traveling_rows(pass, routing.place_of_arrival.size(), from);
   const std::vector<std::int64_t> sent_rows = rows_per_rank(routing.counts, group.size());
   const auto sent = cut_rows(static_cast<const std::byte*>(from.data), sent_rows, row_bytes);
   const auto received = cut_rows(arrived.bytes().data(), routing.received_from, row_bytes);
@@ -224,7 +224,7 @@ Ticks gather_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group,
   OwnedMatrix mine = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = mine.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  OwnedMatrix arrived = travelling_rows(pass, routing.place_in_group.size(), from);
+  OwnedMatrix arrived = traveling_rows(pass, routing.place_in_group.size(), from);
   const std::vector<std::span<const std::byte>> sent(
       static_cast<std::size_t>(group.size()),
       {static_cast<const std::byte*>(from.data), static_cast<std::size_t>(from.rows) * row_bytes});

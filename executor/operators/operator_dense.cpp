@@ -65,7 +65,7 @@ struct NormAtWork {
 };
 
 /// An empty `y` computes the statistics only.
-NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
+NormAtWork normalize(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const Matrix x = pass.value(pass.input());
   const std::vector<TensorId>& parameters = pass.op().parameters;
   const ConstVector weight = flat(pass.parameters.weight(parameters[0]));
@@ -93,12 +93,12 @@ NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
 
 void forward(OperatorPass& pass, const Norm& norm) {
   const Matrix y = pass.make_value(pass.output(), pass.value(pass.input()).rows);
-  normalise(pass, norm, y);
+  normalize(pass, norm, y);
 }
 
 void backward_input(OperatorPass& pass, const Norm& norm) {
   const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
-  NormAtWork work = normalise(pass, norm, {});
+  NormAtWork work = normalize(pass, norm, {});
   const std::vector<TensorId>& parameters = pass.op().parameters;
   pass.into_gradient(pass.input(), Form::kGradient, x, [&](const Matrix& dx, bool adds) {
     pass.rank.run(pass.rank.kernels.norm_backward_input,

@@ -58,8 +58,8 @@ struct LatentSizes {
   std::int64_t heads = 1;  ///< on this rank
   std::int64_t key = 0, shared = 0;
   std::int64_t positionless() const { return key - shared; }
-  Turned of_query() const { return {key, positionless(), shared, RotaryPairs::kNeighbours}; }
-  Turned of_shared() const { return {shared, 0, shared, RotaryPairs::kNeighbours}; }
+  Turned of_query() const { return {key, positionless(), shared, RotaryPairs::kNeighbors}; }
+  Turned of_shared() const { return {shared, 0, shared, RotaryPairs::kNeighbors}; }
 };
 bool is_latent(const OperatorPass& pass) { return pass.op().inputs.size() == 3; }
 LatentSizes latent_sizes(const OperatorPass& pass) {

@@ -47,12 +47,12 @@ class Ring {
 
   void send(KeyValueBlock& block) {
     for (const std::span<std::byte> bytes : block.bytes())
-      rank_.communicator.send(neighbour(1), tag_, bytes, {});
+      rank_.communicator.send(neighbor(1), tag_, bytes, {});
   }
   void receive(KeyValueBlock& block) {
     wait(true);
     for (const std::span<std::byte> bytes : block.bytes())
-      rank_.communicator.receive(neighbour(size_ - 1), tag_, bytes);
+      rank_.communicator.receive(neighbor(size_ - 1), tag_, bytes);
     wait(false);
   }
 
@@ -62,7 +62,7 @@ class Ring {
     rank_.progress.is_waiting = begins;
     if (rank_.on_wait) rank_.on_wait(begins);
   }
-  RankId neighbour(int distance) const {
+  RankId neighbor(int distance) const {
     const int index = (rank_.at.context + distance) % size_;
     return rank_.groups.context[static_cast<std::size_t>(index)];
   }

@@ -21,7 +21,7 @@
 namespace meshwright {
 
 /// Duration of messages and collectives under the wall clock; the other clocks always model it.
-enum class LinkTime : std::uint8_t { kReal, kModelled };
+enum class LinkTime : std::uint8_t { kReal, kModeled };
 
 /// Accumulated kernel time of the calling thread: its CPU time, or device time for kernels that run
 /// on a device (kernels/device/staged_kernels.hpp).
@@ -66,7 +66,7 @@ class RankClock {
  private:
   Ticks wall() const;
   void sleep_until(Ticks moment) const;
-  bool is_shaped() const { return kind_ == TimelineClock::kWall && links_ == LinkTime::kModelled; }
+  bool is_shaped() const { return kind_ == TimelineClock::kWall && links_ == LinkTime::kModeled; }
   TimelineClock kind_;
   LinkTime links_;
   Moment origin_;

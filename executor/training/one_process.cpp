@@ -43,19 +43,19 @@ void OneProcess::gather_outputs(std::span<const RankId> members, MessageTag tag,
   const auto stored = [&] {
     return rank_.matrix(MemoryClass::kLogits, mine.rows(), mine.columns(), rank_.dtype);
   };
-  OwnedMatrix travelling = stored();
-  rank_.run(rank_.kernels.cast, {.x = flat(mine.view()), .y = flat(travelling.view())});
+  OwnedMatrix traveling = stored();
+  rank_.run(rank_.kernels.cast, {.x = flat(mine.view()), .y = flat(traveling.view())});
   if (!is_first()) {
-    rank_.communicator.send(members.front(), tag, travelling.bytes(), kAtOnce);
+    rank_.communicator.send(members.front(), tag, traveling.bytes(), kAtOnce);
     return;
   }
   states_.clear();
   states_.resize(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (i > 0) rank_.communicator.receive(members[i], tag, travelling.bytes());
+    if (i > 0) rank_.communicator.receive(members[i], tag, traveling.bytes());
     OwnedMatrix& values = states_[i].tensors[{outputs.value, Form::kValue}];
     values = rank_.matrix(MemoryClass::kLogits, mine.rows(), mine.columns(), Dtype::kFp32);
-    rank_.run(rank_.kernels.cast, {.x = flat(travelling.view()), .y = flat(values.view())});
+    rank_.run(rank_.kernels.cast, {.x = flat(traveling.view()), .y = flat(values.view())});
   }
 }
 

@@ -221,8 +221,8 @@ void PlansScreen::start() {
             job->model, job->cluster, *job->cost_model, goal, fixed,
             {.top = kPlansWanted,
              .progress = [&](std::int64_t done, std::int64_t of) { context.report(done, of); },
-             .cancelled = [&] { return context.is_cancelled(); }});
-        context.stop_if_cancelled();
+             .canceled = [&] { return context.is_canceled(); }});
+        context.stop_if_canceled();
         return result;
       },
       [this, settle](SearchResult result) {

@@ -157,7 +157,7 @@ void SweepScreen::start() {
         std::mutex mutex;
         std::int64_t done = 0;
         parallel_for(scenarios.size(), 0, [&](std::size_t i) {
-          context.stop_if_cancelled();
+          context.stop_if_canceled();
           const auto simulation = simulate_scenario(scenarios[i], library);
           if (simulation->is_sound())
             cells[i].figures = simulation->figures;

@@ -10,7 +10,7 @@ struct Jobs::Entry {
   JobRequest request;
   JobId id = 0;
   JobState state = JobState::kWaiting;
-  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> canceled = std::make_shared<std::atomic<bool>>(false);
   bool has_receiver = false;
   QPointer<QObject> receiver;
   std::function<void(const JobContext&)> work;
@@ -25,12 +25,12 @@ constexpr qint64 kProgressEveryMs = 50;
 
 /// Runs `work` and turns exceptions into diagnostics for the GUI.
 std::optional<JobFailure> carry_out(const std::function<void(const JobContext&)>& work,
-                                    const JobContext& context, bool& was_cancelled) {
+                                    const JobContext& context, bool& was_canceled) {
   using Kind = JobFailure::Kind;
   try {
     work(context);
-  } catch (const JobCancelled&) {
-    was_cancelled = true;
+  } catch (const JobCanceled&) {
+    was_canceled = true;
   } catch (const InputError& error) {
     return JobFailure{Kind::kInput, error.diagnostics()};
   } catch (const RuntimeFailure& failure) {
@@ -55,7 +55,7 @@ Jobs::Jobs(QObject* parent) : QObject(parent) {
 }
 
 Jobs::~Jobs() {
-  for (const auto& [id, entry] : entries_) entry->cancelled->store(true);
+  for (const auto& [id, entry] : entries_) entry->canceled->store(true);
   threads_.waitForDone();
 }
 
@@ -92,7 +92,7 @@ void Jobs::run(const std::shared_ptr<Entry>& entry) {
   ++running_;
   threads_.start([this, entry] {
     QElapsedTimer since_report;
-    const JobContext context(entry->cancelled, [&](std::int64_t done, std::int64_t of) {
+    const JobContext context(entry->canceled, [&](std::int64_t done, std::int64_t of) {
       if (since_report.isValid() && since_report.elapsed() < kProgressEveryMs && done != of) return;
       since_report.start();
       QMetaObject::invokeMethod(this, [this, entry, done, of] {
@@ -101,17 +101,17 @@ void Jobs::run(const std::shared_ptr<Entry>& entry) {
         if (entry->request.is_listed) Q_EMIT changed();
       });
     });
-    bool was_cancelled = false;
-    const std::optional<JobFailure> failure = carry_out(entry->work, context, was_cancelled);
+    bool was_canceled = false;
+    const std::optional<JobFailure> failure = carry_out(entry->work, context, was_canceled);
     // `this` outlives the threads because the destructor waits for them. Posted calls that are not
     // delivered by then are dropped with the object.
     QMetaObject::invokeMethod(
-        this, [=, this] { settle(entry, failure, was_cancelled); }, Qt::QueuedConnection);
+        this, [=, this] { settle(entry, failure, was_canceled); }, Qt::QueuedConnection);
   });
 }
 
 void Jobs::settle(const std::shared_ptr<Entry>& entry, const std::optional<JobFailure>& failure,
-                  bool was_cancelled) {
+                  bool was_canceled) {
   --running_;
   entries_.erase(entry->id);
   bool is_overtaken = false;
@@ -125,14 +125,12 @@ void Jobs::settle(const std::shared_ptr<Entry>& entry, const std::optional<JobFa
     else
       lanes_.erase(lane);
   }
-  was_cancelled = was_cancelled || entry->cancelled->load();
-  entry->state = was_cancelled ? JobState::kCancelled
-                 : failure     ? JobState::kFailed
-                               : JobState::kDone;
+  was_canceled = was_canceled || entry->canceled->load();
+  entry->state = was_canceled ? JobState::kCanceled : failure ? JobState::kFailed : JobState::kDone;
   // Jobs that follow a slider deliver a superseded result too, so that the view keeps moving.
   // Superseded errors are dropped.
   const bool is_wanted =
-      !was_cancelled && (!is_overtaken || (!failure && !entry->request.is_listed));
+      !was_canceled && (!is_overtaken || (!failure && !entry->request.is_listed));
   if (is_wanted) deliver(*entry, failure);
   if (entry->request.is_listed) Q_EMIT changed();
   Q_EMIT finished(entry->id, entry->request.title, entry->state);
@@ -150,8 +148,8 @@ void Jobs::deliver(const Entry& entry, const std::optional<JobFailure>& failure)
 
 /// Removes a job that never ran.
 void Jobs::drop(const std::shared_ptr<Entry>& entry) {
-  entry->state = JobState::kCancelled;
-  entry->cancelled->store(true);
+  entry->state = JobState::kCanceled;
+  entry->canceled->store(true);
   entries_.erase(entry->id);
 }
 
@@ -159,7 +157,7 @@ void Jobs::cancel(JobId job) {
   const auto found = entries_.find(job);
   if (found == entries_.end()) return;
   const std::shared_ptr<Entry> entry = found->second;
-  entry->cancelled->store(true);
+  entry->canceled->store(true);
   if (entry->state != JobState::kWaiting) return;
   lanes_[entry->request.lane].waiting = nullptr;
   drop(entry);

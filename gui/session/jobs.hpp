@@ -21,10 +21,10 @@
 
 namespace meshwright::gui {
 
-/// Thrown by a job (or by stop_if_cancelled()) to end without a result.
-struct JobCancelled {};
+/// Thrown by a job (or by stop_if_canceled()) to end without a result.
+struct JobCanceled {};
 
-enum class JobState : std::uint8_t { kWaiting, kRunning, kDone, kFailed, kCancelled };
+enum class JobState : std::uint8_t { kWaiting, kRunning, kDone, kFailed, kCanceled };
 
 /// Incremented for every request; never reused.
 using JobId = std::uint64_t;
@@ -33,16 +33,16 @@ using JobId = std::uint64_t;
 class JobContext {
  public:
   using Report = std::function<void(std::int64_t done, std::int64_t of)>;
-  JobContext(std::shared_ptr<std::atomic<bool>> cancelled, Report report)
-      : cancelled_(std::move(cancelled)), report_(std::move(report)) {}
-  bool is_cancelled() const { return cancelled_->load(std::memory_order_relaxed); }
-  void stop_if_cancelled() const {
-    if (is_cancelled()) throw JobCancelled{};
+  JobContext(std::shared_ptr<std::atomic<bool>> canceled, Report report)
+      : canceled_(std::move(canceled)), report_(std::move(report)) {}
+  bool is_canceled() const { return canceled_->load(std::memory_order_relaxed); }
+  void stop_if_canceled() const {
+    if (is_canceled()) throw JobCanceled{};
   }
   void report(std::int64_t done, std::int64_t of) const { report_(done, of); }
 
  private:
-  std::shared_ptr<std::atomic<bool>> cancelled_;
+  std::shared_ptr<std::atomic<bool>> canceled_;
   Report report_;
 };
 
@@ -113,7 +113,7 @@ class Jobs : public QObject {
                       std::function<void(const JobFailure&)> failed);
   void run(const std::shared_ptr<Entry>& entry);
   void settle(const std::shared_ptr<Entry>& entry, const std::optional<JobFailure>& failure,
-              bool was_cancelled);
+              bool was_canceled);
   void deliver(const Entry& entry, const std::optional<JobFailure>& failure);
   void drop(const std::shared_ptr<Entry>& entry);
 

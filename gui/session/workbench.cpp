@@ -62,7 +62,7 @@ void Workbench::open(const QStringList& paths) {
       [files](const JobContext& context) {
         return std::make_shared<const OpenedFile>(
             open_files(files, [&](std::int64_t done, std::int64_t of) {
-              context.stop_if_cancelled();
+              context.stop_if_canceled();
               context.report(done, of);
             }));
       },

@@ -1,8 +1,8 @@
 #include "gui/timeline/coverage.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <bit>
+#include <cmath>
 
 #include "gui/timeline/tracks.hpp"
 

@@ -42,7 +42,7 @@ TimeWindow TimelineScene::window_of(const Lane& lane, int in_pixels) const {
 }
 
 QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
-                   const std::atomic<bool>* cancelled) {
+                   const std::atomic<bool>* canceled) {
   const double scale = scene.style.scale;
   const int width = std::max(1, static_cast<int>(std::lround(scene.window.width * scale)));
   const int height = std::max(1, static_cast<int>(std::lround(scene.height * scale)));
@@ -55,7 +55,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
   const int stride = static_cast<int>(image.bytesPerLine() / 4);
   const int pinned = static_cast<int>(std::lround(scene.arrangement->pinned_height * scale));
   const auto paint_lane = [&](const LanePlace& place) {
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return;
+    if (canceled != nullptr && canceled->load(std::memory_order_relaxed)) return;
     const int lane_height = place.bottom - place.top;
     const int least = place.lane->is_pinned ? 0 : pinned;
     // A partly visible lane is painted into a separate buffer and copied.
@@ -85,7 +85,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
 }
 
 QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors, int width,
-                      int height, const std::atomic<bool>* cancelled) {
+                      int height, const std::atomic<bool>* canceled) {
   QImage image(std::max(1, width), std::max(1, height), QImage::Format_RGB32);
   image.fill(colors.background);
   std::vector<std::size_t> rows;
@@ -98,7 +98,7 @@ QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors
   LaneDrawing drawing;
   PixelLine line(static_cast<std::size_t>(width));
   for (int y = 0; y < height; ++y) {
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return image;
+    if (canceled != nullptr && canceled->load(std::memory_order_relaxed)) return image;
     const std::size_t row =
         rows[static_cast<std::size_t>(y) * rows.size() / static_cast<std::size_t>(height)];
     const std::size_t before = y == 0 ? std::numeric_limits<std::size_t>::max()

@@ -46,15 +46,15 @@ struct TimelineScene {
 };
 
 /// Paints rows, counters and differences in device pixels, without ruler, names and overlay. Stops
-/// early with an incomplete image when `cancelled` becomes true.
+/// early with an incomplete image when `canceled` becomes true.
 QImage paint_scene(const TimelineScene& scene, QThreadPool* pool = nullptr,
-                   const std::atomic<bool>* cancelled = nullptr);
+                   const std::atomic<bool>* canceled = nullptr);
 
 /// The same as vector graphics at (0, 0), for PDF and SVG: boxes and runs of equal pixels.
 void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter);
 
 /// Overview strip of the whole timeline: the compute rows scaled down to `height` pixels.
 QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors, int width,
-                      int height, const std::atomic<bool>* cancelled = nullptr);
+                      int height, const std::atomic<bool>* canceled = nullptr);
 
 }  // namespace meshwright::gui

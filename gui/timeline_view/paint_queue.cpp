@@ -11,7 +11,7 @@ TimelinePaintQueue::TimelinePaintQueue(QObject* parent) : QObject(parent) {
 }
 
 TimelinePaintQueue::~TimelinePaintQueue() {
-  cancelled_.store(true);
+  canceled_.store(true);
   for (Line* line : {&scenes_, &overviews_}) line->worker.waitForDone();
   lanes_.waitForDone();
 }
@@ -20,7 +20,7 @@ void TimelinePaintQueue::request(const TimelineScene& scene) {
   if (last_ == scene) return;
   last_ = scene;
   start(scenes_, [this, scene]() -> std::function<void()> {
-    QImage image = paint_scene(scene, &lanes_, &cancelled_);
+    QImage image = paint_scene(scene, &lanes_, &canceled_);
     return [this, scene, image = std::move(image)] { Q_EMIT painted(image, scene); };
   });
 }
@@ -28,7 +28,7 @@ void TimelinePaintQueue::request(const TimelineScene& scene) {
 void TimelinePaintQueue::request_overview(std::shared_ptr<const TimelineTracks> tracks,
                                           const TimelineColors& colors, QSize size) {
   start(overviews_, [this, tracks = std::move(tracks), colors, size]() -> std::function<void()> {
-    QImage image = paint_overview(*tracks, colors, size.width(), size.height(), &cancelled_);
+    QImage image = paint_overview(*tracks, colors, size.width(), size.height(), &canceled_);
     return [this, image = std::move(image)] { Q_EMIT overview_painted(image); };
   });
 }

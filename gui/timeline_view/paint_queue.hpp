@@ -43,7 +43,7 @@ class TimelinePaintQueue : public QObject {
   void start_next(Line& line);
 
   QThreadPool lanes_;
-  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> canceled_{false};
   std::optional<TimelineScene> last_;
   Line scenes_, overviews_;
 };

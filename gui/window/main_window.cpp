@@ -47,7 +47,7 @@ MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
   // Before any widget exists that would have to be restyled.
   apply_theme(*qApp, workbench.preferences().values());
   actions_ = new ActionSet(this);
-  build_centre();
+  build_center();
   build_docks();
   build_actions();
   connect_workbench();
@@ -62,9 +62,9 @@ MainWindow::~MainWindow() = default;
 
 // ---- building -----------------------------------------------------------------------------------
 
-void MainWindow::build_centre() {
-  auto* centre = new QWidget;
-  auto* column = new QVBoxLayout(centre);
+void MainWindow::build_center() {
+  auto* center = new QWidget;
+  auto* column = new QVBoxLayout(center);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   tabs_ = new QTabBar;
@@ -84,7 +84,7 @@ void MainWindow::build_centre() {
   column->addWidget(tabs_);
   column->addWidget(kpis_);
   column->addWidget(stack_, 1);
-  setCentralWidget(centre);
+  setCentralWidget(center);
   connect(tabs_, &QTabBar::currentChanged, this, &MainWindow::bring_to_front);
 }
 

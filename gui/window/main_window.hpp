@@ -48,7 +48,7 @@ class MainWindow : public QMainWindow {
   void dropEvent(QDropEvent* event) override;
 
  private:
-  void build_centre();
+  void build_center();
   void build_docks();
   void build_actions();
   void add_file_actions();

@@ -96,7 +96,7 @@ void run(const Launch&, const GateForward& a) {
     choose(s, {scores, a.correction.size() == 0 ? nullptr : a.correction.data()}, chosen);
     float sum = 0;
     for (std::int64_t k = 0; k < s.experts_per_token; ++k) sum += scores[chosen[k]];
-    const float factor = s.normalised ? s.scale / sum : s.scale;
+    const float factor = s.normalized ? s.scale / sum : s.scale;
     for (std::int64_t k = 0; k < s.experts_per_token; ++k) weights[k] = factor * scores[chosen[k]];
   }
 }
@@ -138,7 +138,7 @@ void add_weight_gradient(const GateBackward& a, std::int64_t n, float* dscores) 
   }
   for (std::int64_t k = 0; k < s.experts_per_token; ++k)
     dscores[chosen[k]] +=
-        s.scale * (s.normalised ? (dweights[k] - product / sum) / sum : dweights[k]);
+        s.scale * (s.normalized ? (dweights[k] - product / sum) / sum : dweights[k]);
 }
 
 void add_balance_gradient(const GateBackward& a, std::int64_t n, float* dscores) {

@@ -16,15 +16,15 @@ void for_each_part(const ConstMatrix& x, std::int64_t groups, const Body& body) 
     for (std::int64_t g = 0; g < groups; ++g) body(Part{row, g * width, width, row * groups + g});
 }
 
-/// Sum over the part of (x - centre)^power, power 1 or 2.
+/// Sum over the part of (x - center)^power, power 1 or 2.
 template <int Power>
-float sum_of(const ConstMatrix& x, const Part& part, float centre) {
+float sum_of(const ConstMatrix& x, const Part& part, float center) {
   Chunk buffer;
   Lanes lanes;
   for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
     const float* v = load(x, part.row, part.first + first, count, buffer);
     lanes.add(count, [&](std::int64_t i) {
-      const float d = v[i] - centre;
+      const float d = v[i] - center;
       return Power == 1 ? d : d * d;
     });
   });
@@ -34,11 +34,11 @@ float sum_of(const ConstMatrix& x, const Part& part, float centre) {
 }  // namespace
 
 void run(const Launch&, const NormForward& a) {
-  const bool centred = a.kind == NormKind::kLayerNorm;
+  const bool centered = a.kind == NormKind::kLayerNorm;
   Chunk x_buffer, w_buffer, b_buffer, y_buffer;
   for_each_part(a.x, a.groups, [&](const Part& part) {
     const float width = static_cast<float>(part.width);
-    const float mean = centred ? sum_of<1>(a.x, part, 0) / width : 0.0F;
+    const float mean = centered ? sum_of<1>(a.x, part, 0) / width : 0.0F;
     const float r = 1.0F / root(sum_of<2>(a.x, part, mean) / width + a.epsilon);
     const std::int64_t written = a.y.data == nullptr ? 0 : part.width;
     for_each_chunk(written, [&](std::int64_t first, std::int64_t count) {
@@ -61,10 +61,10 @@ void run(const Launch&, const NormForward& a) {
 }
 
 void run(const Launch&, const NormBackwardInput& a) {
-  const bool centred = a.kind == NormKind::kLayerNorm;
+  const bool centered = a.kind == NormKind::kLayerNorm;
   Chunk x_buffer, w_buffer, dy_buffer, dx_buffer, before_buffer;
   for_each_part(a.x, a.groups, [&](const Part& part) {
-    const float mean = centred ? a.mean.data()[part.statistic] : 0.0F;
+    const float mean = centered ? a.mean.data()[part.statistic] : 0.0F;
     const float r = a.inverse_deviation.data()[part.statistic];
     Lanes sum_g, sum_g_xhat;
     for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
@@ -75,7 +75,7 @@ void run(const Launch&, const NormBackwardInput& a) {
       sum_g_xhat.add(count, [&](std::int64_t i) { return dy[i] * w[i] * ((x[i] - mean) * r); });
     });
     const float width = static_cast<float>(part.width);
-    const float mean_g = centred ? sum_g.total() / width : 0.0F;
+    const float mean_g = centered ? sum_g.total() / width : 0.0F;
     const float mean_g_xhat = sum_g_xhat.total() / width;
     for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.x, part.row, part.first + first, count, x_buffer);

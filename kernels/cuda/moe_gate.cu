@@ -14,7 +14,7 @@ struct Shape {
   std::int64_t tokens;
   int experts, chosen;
   int groups, chosen_groups;
-  bool softmax, normalised;
+  bool softmax, normalized;
   float scale;
 };
 Shape shape_of(const GateShape& s) {
@@ -24,7 +24,7 @@ Shape shape_of(const GateShape& s) {
           static_cast<int>(s.groups),
           static_cast<int>(s.chosen_groups),
           s.score == GateScore::kSoftmax,
-          s.normalised,
+          s.normalized,
           s.scale};
 }
 unsigned blocks_for(const GateShape& s) { return grid_of(ceil_divide(s.tokens, kTokens)); }
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads)
     if (my_lane() == 0) experts[n * s.chosen + k] = last.expert;
   }
   __syncwarp();  // what lane 0 wrote is read below
-  const float factor = s.normalised ? s.scale / sum : s.scale;
+  const float factor = s.normalized ? s.scale / sum : s.scale;
   for (int k = my_lane(); k < s.chosen; k += kWarp)
     weights[n * s.chosen + k] = factor * mine[experts[n * s.chosen + k]];
 }
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(kThreads)
     float dscore = 0;
     for (int k = 0; k < s.chosen; ++k)
       if (chosen[k] == e)
-        dscore += s.scale * (s.normalised ? (dw[k] - product / sum) / sum : dw[k]);
+        dscore += s.scale * (s.normalized ? (dw[k] - product / sum) / sum : dw[k]);
     if (choices != nullptr) dscore += share_scale * (choices[e] - balance) / all;
     d[e] = dscore;
     mean += dscore * p[e];

@@ -42,7 +42,7 @@ View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
 struct ForwardWork {
   Groups groups;
   View x, weight, bias, y;
-  bool centred, has_bias;
+  bool centered, has_bias;
   float epsilon;
   float *mean, *inverse_deviation;
 };
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
     for (int e = 0; e < kPack; ++e) sum += x[p].v[e];
   }
   const float inverse_width = 1.0F / static_cast<float>(width);
-  const float mean = a.centred ? row_sum(sum, shared) * inverse_width : 0.0F;
+  const float mean = a.centered ? row_sum(sum, shared) * inverse_width : 0.0F;
   float squares = 0;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
   const Groups::Start at = a.groups.start(is_real ? number : 0);
   const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
-  const bool centred = a.mean != nullptr;
-  const float mean = is_real && centred ? a.mean[number] : 0.0F;
+  const bool centered = a.mean != nullptr;
+  const float mean = is_real && centered ? a.mean[number] : 0.0F;
   const float r = is_real ? a.inverse_deviation[number] : 0.0F;
   Pack xhat[kPacks], g[kPacks];
   float sum_g = 0, sum_g_xhat = 0;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
     }
   }
   const float inverse_width = 1.0F / static_cast<float>(width);
-  const float mean_g = centred ? row_sum(sum_g, shared) * inverse_width : 0.0F;
+  const float mean_g = centered ? row_sum(sum_g, shared) * inverse_width : 0.0F;
   const float mean_g_xhat = row_sum(sum_g_xhat, shared) * inverse_width;
   if (!is_real) return;
 #pragma unroll
@@ -156,12 +156,12 @@ struct WeightTerms {
   const float *mean, *inverse_deviation;
   __device__ void operator()(const Place& place, Pack (&values)[2]) const {
     const Groups::Start at = groups.start(place.row);
-    const float centre = mean == nullptr ? 0.0F : mean[place.row];
+    const float center = mean == nullptr ? 0.0F : mean[place.row];
     const float r = inverse_deviation[place.row];
     const Pack u = load_pack(x, at.row, at.column + place.column, place.count);
     values[1] = load_pack(dy, at.row, at.column + place.column, place.count);
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) values[0].v[e] = values[1].v[e] * ((u.v[e] - centre) * r);
+    for (int e = 0; e < kPack; ++e) values[0].v[e] = values[1].v[e] * ((u.v[e] - center) * r);
   }
 };
 
@@ -181,10 +181,10 @@ void run(const Launch& launch, const NormForward& a) {
   work.y = group_view(a.y, a.groups, groups.width);
   work.weight = view_of(a.weight);
   work.bias = view_of(a.bias);
-  work.centred = a.kind == NormKind::kLayerNorm;
+  work.centered = a.kind == NormKind::kLayerNorm;
   work.has_bias = !a.bias.empty();
   work.epsilon = a.epsilon;
-  work.mean = work.centred && !a.mean.empty() ? a.mean.data() : nullptr;
+  work.mean = work.centered && !a.mean.empty() ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
   const unsigned blocks = grid_of(ceil_divide(groups.rows, t.rows));

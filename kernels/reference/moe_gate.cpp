@@ -88,7 +88,7 @@ void run(const Launch&, const GateForward& a) {
     for (const std::int32_t e : chosen) sum += get(scores, e);
     for (std::int64_t k = 0; k < s.experts_per_token; ++k)
       get(a.weights, n * s.experts_per_token + k) = static_cast<float>(
-          double{s.scale} * get(scores, get(chosen, k)) / (s.normalised ? sum : 1.0));
+          double{s.scale} * get(scores, get(chosen, k)) / (s.normalized ? sum : 1.0));
   }
 }
 
@@ -137,7 +137,7 @@ void add_weight_gradient(const GateBackward& a, std::int64_t n, std::vector<doub
   for (std::int64_t k = 0; k < s.experts_per_token; ++k) {
     const double dw = double{get(dweights, k)};
     get(dscores, get(chosen, k)) +=
-        double{s.scale} * (s.normalised ? (dw - product / sum) / sum : dw);
+        double{s.scale} * (s.normalized ? (dw - product / sum) / sum : dw);
   }
 }
 

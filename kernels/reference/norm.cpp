@@ -7,25 +7,25 @@ namespace meshwright::reference {
 namespace {
 
 /// xhat of one element from the saved statistics of its (row, group).
-struct Normalised {
+struct Normalized {
   NormKind kind;
   std::span<const float> mean, inverse_deviation;
   double operator()(double x, std::int64_t statistic) const {
-    const double centre = kind == NormKind::kLayerNorm ? double{get(mean, statistic)} : 0;
-    return (x - centre) * double{get(inverse_deviation, statistic)};
+    const double center = kind == NormKind::kLayerNorm ? double{get(mean, statistic)} : 0;
+    return (x - center) * double{get(inverse_deviation, statistic)};
   }
 };
 
 }  // namespace
 
 void run(const Launch&, const NormForward& a) {
-  const bool centred = a.kind == NormKind::kLayerNorm;
+  const bool centered = a.kind == NormKind::kLayerNorm;
   const std::int64_t width = a.x.columns / a.groups;
   for (std::int64_t row = 0; row < a.x.rows; ++row)
     for (std::int64_t group = 0; group < a.groups; ++group) {
       const std::int64_t first = group * width, statistic = row * a.groups + group;
       double mean = 0;
-      if (centred) {
+      if (centered) {
         for (std::int64_t i = 0; i < width; ++i) mean += at(a.x, row, first + i);
         mean /= static_cast<double>(width);
       }
@@ -43,8 +43,8 @@ void run(const Launch&, const NormForward& a) {
 }
 
 void run(const Launch&, const NormBackwardInput& a) {
-  const bool centred = a.kind == NormKind::kLayerNorm;
-  const Normalised normalised{a.kind, a.mean, a.inverse_deviation};
+  const bool centered = a.kind == NormKind::kLayerNorm;
+  const Normalized normalized{a.kind, a.mean, a.inverse_deviation};
   const std::int64_t width = a.x.columns / a.groups;
   for (std::int64_t row = 0; row < a.x.rows; ++row)
     for (std::int64_t group = 0; group < a.groups; ++group) {
@@ -53,13 +53,13 @@ void run(const Launch&, const NormBackwardInput& a) {
       for (std::int64_t i = 0; i < width; ++i) {
         const double g = at(a.dy, row, first + i) * at(a.weight, i);
         sum_g += g;
-        sum_g_xhat += g * normalised(at(a.x, row, first + i), statistic);
+        sum_g_xhat += g * normalized(at(a.x, row, first + i), statistic);
       }
-      const double mean_g = centred ? sum_g / static_cast<double>(width) : 0;
+      const double mean_g = centered ? sum_g / static_cast<double>(width) : 0;
       const double mean_g_xhat = sum_g_xhat / static_cast<double>(width);
       for (std::int64_t i = 0; i < width; ++i) {
         const double g = at(a.dy, row, first + i) * at(a.weight, i);
-        const double xhat = normalised(at(a.x, row, first + i), statistic);
+        const double xhat = normalized(at(a.x, row, first + i), statistic);
         const double dx =
             double{get(a.inverse_deviation, statistic)} * (g - mean_g - xhat * mean_g_xhat);
         put(a.dx, row, first + i, dx + (a.accumulate ? at(a.dx, row, first + i) : 0.0));
@@ -68,14 +68,14 @@ void run(const Launch&, const NormBackwardInput& a) {
 }
 
 void run(const Launch&, const NormBackwardWeight& a) {
-  const Normalised normalised{a.kind, a.mean, a.inverse_deviation};
+  const Normalized normalized{a.kind, a.mean, a.inverse_deviation};
   const std::int64_t width = a.x.columns / a.groups;
   for (std::int64_t i = 0; i < width; ++i) {
     double dweight = 0, dbias = 0;
     for (std::int64_t row = 0; row < a.x.rows; ++row)
       for (std::int64_t group = 0; group < a.groups; ++group) {
         const double dy = at(a.dy, row, group * width + i);
-        dweight += dy * normalised(at(a.x, row, group * width + i), row * a.groups + group);
+        dweight += dy * normalized(at(a.x, row, group * width + i), row * a.groups + group);
         dbias += dy;
       }
     get(a.dweight, i) += static_cast<float>(dweight);

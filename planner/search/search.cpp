@@ -85,10 +85,10 @@ class Search {
     fine_rows_ = splits.size() < static_cast<std::size_t>(options_.top);
   }
 
-  /// False if it was cancelled.
+  /// False if it was canceled.
   bool look_through_queue() {
     while (!queue_.empty()) {
-      if (options_.cancelled && options_.cancelled()) return false;
+      if (options_.canceled && options_.canceled()) return false;
       const std::vector<std::size_t> batch = next_batch();
       std::vector<Verdict> verdicts(batch.size());
       parallel_for(batch.size(), job_.threads,
@@ -262,7 +262,7 @@ class Search {
     larger.fixed.data.reset();
     SearchOptions options;
     options.top = 1;
-    options.cancelled = options_.cancelled;
+    options.canceled = options_.canceled;
     for (std::int64_t gpus = 2 * std::int64_t{job_.goal.gpus}; gpus <= device_count(job_.cluster);
          gpus *= 2) {
       larger.goal.gpus = static_cast<int>(gpus);

@@ -88,7 +88,7 @@ struct SearchOptions {
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
   std::function<void(std::int64_t done, std::int64_t of)> progress =
       {};  ///< called from one thread
-  std::function<bool()> cancelled = {};
+  std::function<bool()> canceled = {};
 };
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,

@@ -41,7 +41,7 @@ std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelG
   std::size_t done = 0;
   parallel_for(strategies.size(), thread_count(options.threads), [&](std::size_t i) {
     points[i].strategy = strategies[i];
-    if (options.cancelled && options.cancelled()) return;
+    if (options.canceled && options.canceled()) return;
     points[i] = evaluate_point(strategies[i], model, cluster, cost_model, options.trainer);
     if (!options.progress) return;
     const std::lock_guard lock(mutex);

@@ -29,7 +29,7 @@ struct SweepOptions {
   const Trainer* trainer = nullptr;
   /// Called from any of the threads, one at a time.
   std::function<void(std::size_t done, std::size_t of)> progress = {};
-  std::function<bool()> cancelled = {};  ///< called from any of the threads
+  std::function<bool()> canceled = {};  ///< called from any of the threads
 };
 
 /// One point per strategy, in the same order. After cancellation, points that were not started have

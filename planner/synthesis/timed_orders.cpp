@@ -12,9 +12,9 @@ TimedOrders::TimedOrders(const OperationNetwork& network)
       position_(at(network.size())),
       waiting_(at(network.size())) {
   const std::int32_t nothing = network.size() + network.machines;
-  neighbours_.resize(at(network.size()));
+  neighbors_.resize(at(network.size()));
   for (std::int32_t o = 0; o < network.size(); ++o) {
-    Neighbours& n = neighbours_[at(o)];
+    Neighbors& n = neighbors_[at(o)];
     n.duration = network.duration[at(o)];
     n.from_other = n.to_other = nothing;
     for (const Precedence& p : network.before(o)) {
@@ -41,8 +41,8 @@ TimedOrders::TimedOrders(const OperationNetwork& network)
 }
 
 Starts TimedOrders::starts() const {
-  Starts result(neighbours_.size());
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = end_[i] - neighbours_[i].duration;
+  Starts result(neighbors_.size());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = end_[i] - neighbors_[i].duration;
   return result;
 }
 
@@ -67,26 +67,26 @@ void TimedOrders::link(std::size_t machine, std::size_t low, std::size_t high) {
   for (std::size_t k = low; k <= high; ++k) {
     const std::int32_t o = order[k];
     position_[at(o)] = k;
-    neighbours_[at(o)].before = before;
-    if (before < network_.size()) neighbours_[at(before)].after = o;
+    neighbors_[at(o)].before = before;
+    if (before < network_.size()) neighbors_[at(before)].after = o;
     before = o;
   }
   const bool is_last = high + 1 == order.size();
-  neighbours_[at(before)].after = is_last ? boundary : order[high + 1];
-  if (!is_last) neighbours_[at(order[high + 1])].before = before;
+  neighbors_[at(before)].after = is_last ? boundary : order[high + 1];
+  if (!is_last) neighbors_[at(order[high + 1])].before = before;
 }
 
 bool TimedOrders::sort_topologically() {
   const std::int32_t size = network_.size();
   sequence_.clear();
   for (std::int32_t o = 0; o < size; ++o) {
-    const Neighbours& n = neighbours_[at(o)];
+    const Neighbors& n = neighbors_[at(o)];
     waiting_[at(o)] = (n.before < size ? 1 : 0) + (n.from_other < size ? 1 : 0);
     if (waiting_[at(o)] == 0) sequence_.push_back(o);
   }
   for (std::size_t k = 0; k < sequence_.size(); ++k) {
     rank_[at(sequence_[k])] = static_cast<std::int32_t>(k);
-    const Neighbours& n = neighbours_[at(sequence_[k])];
+    const Neighbors& n = neighbors_[at(sequence_[k])];
     for (const std::int32_t next : {n.after, n.to_other})
       if (next < size && --waiting_[at(next)] == 0) sequence_.push_back(next);
   }
@@ -113,8 +113,8 @@ bool TimedOrders::perform(const OrderMove& move) {
     return false;
   }
   // The operations next to the moved range have new neighbors as well.
-  const std::int32_t before = rank_[at(neighbours_[at(order[low])].before)];
-  const std::int32_t behind = rank_[at(neighbours_[at(order[high])].after)];
+  const std::int32_t before = rank_[at(neighbors_[at(order[low])].before)];
+  const std::int32_t behind = rank_[at(neighbors_[at(order[high])].after)];
   update_ends(first, std::max(last, at(std::max(behind, 0))));
   update_remaining(before < 0 ? first : std::min(first, at(before)), last);
   update_value();
@@ -136,7 +136,7 @@ bool TimedOrders::reorder(std::size_t low, std::size_t high, bool is_to_left) {
   for (std::size_t i = 0; i <= high - low; ++i) {
     const std::size_t k = is_to_left ? high - i : low + i;
     if (is_marked_[k - low] == 0) continue;
-    const Neighbours& n = neighbours_[at(sequence_[k])];
+    const Neighbors& n = neighbors_[at(sequence_[k])];
     mark(is_to_left ? n.before : n.after);
     mark(is_to_left ? n.from_other : n.to_other);
   }
@@ -160,7 +160,7 @@ void TimedOrders::update_ends(std::size_t first, std::size_t last) {
   std::size_t k = first;
   for (; k <= last; ++k) {
     const std::int32_t o = sequence_[k];
-    const Neighbours& n = neighbours_[at(o)];
+    const Neighbors& n = neighbors_[at(o)];
     const Ticks end =
         n.duration + std::max(end_[at(n.before)], end_[at(n.from_other)] + n.lag_from_other);
     if (end == end_[at(o)]) continue;
@@ -176,7 +176,7 @@ void TimedOrders::update_remaining(std::size_t first, std::size_t last) {
   std::size_t k = last + 1;
   for (; k > first; --k) {
     const std::int32_t o = sequence_[k - 1];
-    const Neighbours& n = neighbours_[at(o)];
+    const Neighbors& n = neighbors_[at(o)];
     const Ticks remaining =
         n.duration + std::max(remaining_[at(n.after)], remaining_[at(n.to_other)] + n.lag_to_other);
     if (remaining == remaining_[at(o)]) continue;

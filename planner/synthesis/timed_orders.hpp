@@ -38,7 +38,7 @@ class TimedOrders {
   std::size_t position(std::int32_t operation) const { return position_[at(operation)]; }
 
   Ticks value() const { return value_; }
-  Ticks duration(std::int32_t operation) const { return neighbours_[at(operation)].duration; }
+  Ticks duration(std::int32_t operation) const { return neighbors_[at(operation)].duration; }
   Ticks end(std::int32_t operation) const { return end_[at(operation)]; }
   Ticks start(std::int32_t operation) const { return end(operation) - duration(operation); }
   /// Longest path from the start of an operation.
@@ -48,11 +48,11 @@ class TimedOrders {
   }
   /// Earliest start, and longest path after the end, as determined by other machines.
   Ticks arrival(std::int32_t operation) const {
-    const Neighbours& n = neighbours_[at(operation)];
+    const Neighbors& n = neighbors_[at(operation)];
     return end_[at(n.from_other)] + n.lag_from_other;
   }
   Ticks departure(std::int32_t operation) const {
-    const Neighbours& n = neighbours_[at(operation)];
+    const Neighbors& n = neighbors_[at(operation)];
     return remaining_[at(n.to_other)] + n.lag_to_other;
   }
   Starts starts() const;
@@ -68,7 +68,7 @@ class TimedOrders {
   /// each side. Missing neighbors are boundary nodes, numbered from the size of the network: one
   /// per machine, whose end is the release and whose remaining path is the tail, then one at time
   /// 0.
-  struct Neighbours {
+  struct Neighbors {
     std::int32_t before = 0, after = 0;         ///< on the same machine
     std::int32_t from_other = 0, to_other = 0;  ///< on another machine
     Ticks lag_from_other, lag_to_other, duration;
@@ -85,7 +85,7 @@ class TimedOrders {
   const OperationNetwork& network_;
   std::vector<std::vector<std::int32_t>> order_;  ///< by machine
   std::vector<std::size_t> position_;
-  std::vector<Neighbours> neighbours_;
+  std::vector<Neighbors> neighbors_;
   std::vector<Ticks> end_, remaining_;
   std::vector<std::int32_t> sequence_, rank_;  ///< a topological order, and positions in it
   Ticks value_;

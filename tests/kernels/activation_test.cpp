@@ -130,7 +130,7 @@ TEST(RotaryReference, RotatesPairsByHand) {
   EXPECT_NEAR(y[0], std::cos(2.0) - 3 * std::sin(2.0), 1e-6);
   EXPECT_NEAR(y[2], std::sin(2.0) + 3 * std::cos(2.0), 1e-6);
   EXPECT_NEAR(y[1], 2 * std::cos(0.2) - 4 * std::sin(0.2), 1e-6);
-  rotary.pairs = RotaryPairs::kNeighbours;  // pairs (1, 2) and (3, 4)
+  rotary.pairs = RotaryPairs::kNeighbors;  // pairs (1, 2) and (3, 4)
   run_kernel(reference_kernels().rotary, rotary);
   EXPECT_NEAR(y[0], std::cos(2.0) - 2 * std::sin(2.0), 1e-6);
   EXPECT_NEAR(y[3], 3 * std::sin(0.2) + 4 * std::cos(0.2), 1e-6);
@@ -140,7 +140,7 @@ class RotaryVariant : public VariantTest {};
 
 // Two products and a sum of values up to 1.
 TEST_P(RotaryVariant, EqualsTheReferenceAndInverts) {
-  for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbours})
+  for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbors})
     for (const std::int64_t rotated : {0, 2, 18, 64}) {
       const TestMatrix table = rotary_table_of(kernels(), rotary_frequencies(rotated, 1e4), 40);
       std::vector<std::int32_t> positions;

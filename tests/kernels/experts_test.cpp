@@ -103,13 +103,13 @@ TEST(GateReference, LimitsTheNumberOfNodes) {
 std::vector<GateShape> gate_shapes(std::int64_t tokens) {
   std::vector<GateShape> shapes;
   for (const GateScore score : {GateScore::kSoftmax, GateScore::kSigmoid})
-    for (const bool normalised : {true, false})
+    for (const bool normalized : {true, false})
       for (const std::int64_t k : {1, 2, 5})
         shapes.push_back({.score = score,
                           .tokens = tokens,
                           .experts = 5,
                           .experts_per_token = k,
-                          .normalised = normalised,
+                          .normalized = normalized,
                           .scale = 1.5F});
   return shapes;
 }
@@ -147,7 +147,7 @@ TEST_P(ExpertsVariant, GateEqualsTheReference) {
                     .experts = 63,
                     .experts_per_token = 8,
                     .scale = 2.5F});
-  shapes.push_back({.tokens = 33, .experts = 130, .experts_per_token = 6, .normalised = false});
+  shapes.push_back({.tokens = 33, .experts = 130, .experts_per_token = 6, .normalized = false});
   shapes.push_back({.tokens = 0, .experts = 4, .experts_per_token = 2});
   shapes.push_back(
       {.tokens = 33, .experts = 12, .experts_per_token = 4, .groups = 4, .chosen_groups = 2});

@@ -64,7 +64,7 @@ NormResult run_norm(const KernelTable& kernels, const NormCase& c, const TestMat
                TestMatrix(c.rows, c.columns, x.dtype(), 1),
                TestMatrix(1, width),
                TestMatrix(1, width)};
-  const bool centred = c.kind == NormKind::kLayerNorm;
+  const bool centered = c.kind == NormKind::kLayerNorm;
   n.dx.random(9), n.dweight.random(10), n.dbias.random(11);
   NormForward forward{.kind = c.kind,
                       .x = x,
@@ -73,7 +73,7 @@ NormResult run_norm(const KernelTable& kernels, const NormCase& c, const TestMat
                       .y = n.y,
                       .mean = n.mean,
                       .inverse_deviation = n.r};
-  if (centred) forward.bias = bias;
+  if (centered) forward.bias = bias;
   run_kernel(kernels.norm_forward, forward);
   run_kernel(kernels.norm_backward_input, {.kind = c.kind,
                                            .x = x,
@@ -91,7 +91,7 @@ NormResult run_norm(const KernelTable& kernels, const NormCase& c, const TestMat
                               .inverse_deviation = n.r,
                               .groups = c.groups,
                               .dweight = n.dweight};
-  if (centred) backward.dbias = n.dbias;
+  if (centered) backward.dbias = n.dbias;
   run_kernel(kernels.norm_backward_weight, backward);
   return n;
 }

@@ -20,7 +20,7 @@ TEST(NearestNames, AreOrderedByEditDistance) {
   EXPECT_THAT(nearest_names("tpu", names), testing::IsEmpty());
 }
 
-TEST(NearestNames, CountSwappedNeighboursAsOneEdit) {
+TEST(NearestNames, CountSwappedNeighborsAsOneEdit) {
   EXPECT_THAT(nearest_names("dxg-h100", std::vector<std::string>{"dgx-h100"}, 1),
               testing::ElementsAre("dgx-h100"));
 }

@@ -93,7 +93,7 @@ TEST(CollectiveCurve, MeetsAnAlphaBetaLineWithin1Point51Percent) {
 }
 
 // 1, 4, 2: the last two fall, and get sqrt(4 * 2) each, 2.83.
-TEST(LevelPoints, JoinsNeighboursThatFall) {
+TEST(LevelPoints, JoinsNeighborsThatFall) {
   const LevelledPoints levelled =
       level_points({{Bytes(1), Seconds(1)}, {Bytes(2), Seconds(4)}, {Bytes(3), Seconds(2)}});
   ASSERT_EQ(levelled.points.size(), 3u);

@@ -400,7 +400,7 @@ TEST(Ring, VisitsNodesInTheOrderOfThePlan) {
       ranks.push_back(graph.tasks[static_cast<std::size_t>(i)].rank);
     return ranks;
   };
-  EXPECT_THAT(order(RingOrder::kNeighbours), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(order(RingOrder::kNeighbors), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(order(RingOrder::kAlternating), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
 }
 

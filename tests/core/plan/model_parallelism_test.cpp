@@ -340,7 +340,7 @@ TEST(ExpertParallelism, CrossesTheNetworkOnceANode) {
 }
 
 // 16 ranks of a stage as tp 2 x dp 8 for dense layers, and as etp 1 x ep 8 x 2 replicas for
-// experts: expert ranks are neighbours, on two nodes of 4; the replicas of an expert are 8 apart.
+// experts: expert ranks are neighbors, on two nodes of 4; the replicas of an expert are 8 apart.
 TEST(ExpertParallelism, FoldsExpertRanksIntoTheStage) {
   Strategy s = strategy_of({.data = 8, .tensor = 2, .expert = 8}, 1);
   const JobGroups groups = job_groups_of(s, cluster_of(4, 4));

@@ -128,9 +128,9 @@ TEST_P(EndsEarly, WhenARankCrashes) {
 INSTANTIATE_TEST_SUITE_P(Kinds, EndsEarly,
                          testing::Values(RankKind::kThreads, RankKind::kProcesses), kind_name);
 
-// ---- modelled links ----
+// ---- modeled links ----
 
-class ModelledLinks : public testing::TestWithParam<RankKind> {};
+class ModeledLinks : public testing::TestWithParam<RankKind> {};
 
 Ticks milliseconds(int count) { return Ticks(count * (kTicksPerSecond / 1000)); }
 
@@ -145,14 +145,14 @@ NamedText laptop_with_latency(const std::string& latency) {
 /// 1F1B over two stages with 20 ms per message and 8 micro-batches. Stage 0 sends F0 and F1 at 0;
 /// their gradients arrive at 40 ms, when B0 F2 B1 F3 follow, and so on: 4 times 40 ms, plus compute
 /// time.
-TEST_P(ModelledLinks, SlowThePipelineDown) {
+TEST_P(ModeledLinks, SlowThePipelineDown) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   const TinyJob job = tiny_job(kGpt, strategy, laptop_with_latency("20 ms"));
   TrainingRequest request = job.request();
   request.ranks = GetParam();
   request.clock = TimelineClock::kWall;
-  request.links = LinkTime::kModelled;
+  request.links = LinkTime::kModeled;
   request.steps = 2;
   const TrainingRun run = train(request);
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
@@ -163,7 +163,7 @@ TEST_P(ModelledLinks, SlowThePipelineDown) {
 }
 
 /// One micro-batch: a message of 500 ms in each direction must not be taken for a hang.
-TEST_P(ModelledLinks, MayTakeLongerThanTheWatchdogTimeout) {
+TEST_P(ModeledLinks, MayTakeLongerThanTheWatchdogTimeout) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   strategy.micro_batch = static_cast<int>(strategy.global_batch);
@@ -175,12 +175,12 @@ TEST_P(ModelledLinks, MayTakeLongerThanTheWatchdogTimeout) {
                   .cluster = laptop_with_latency("500 ms"),
                   .steps = 1,
                   .launch = {.watchdog_timeout = std::chrono::milliseconds(300)},
-                  .links = LinkTime::kModelled});
+                  .links = LinkTime::kModeled});
     ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
     EXPECT_GE(run.steps.front().duration, milliseconds(1000));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, ModelledLinks,
+INSTANTIATE_TEST_SUITE_P(Kinds, ModeledLinks,
                          testing::Values(RankKind::kThreads, RankKind::kProcesses), kind_name);
 
 RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
@@ -222,8 +222,8 @@ TEST(RankClock, AddsDeferredKernelsToOneLaterTask) {
 
 /// A message of 1 ms that was ready at 0 and is received half a second later is not delayed; one of
 /// 550 ms is waited for.
-TEST(RankClock, WaitsOnlyForModelledLinksSlowerThanTheMachine) {
-  RankClock fast = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModelled);
+TEST(RankClock, WaitsOnlyForModeledLinksSlowerThanTheMachine) {
+  RankClock fast = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModeled);
   const RankClock::Moment before = std::chrono::steady_clock::now();
   fast.start_task(Ticks(), true);
   fast.end_communication(Ticks(), milliseconds(1));
@@ -232,7 +232,7 @@ TEST(RankClock, WaitsOnlyForModelledLinksSlowerThanTheMachine) {
   EXPECT_LE(fast.time(),
             milliseconds(501) + Ticks(passed / std::chrono::nanoseconds(1) * kTicksPerNanosecond));
 
-  RankClock slow = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModelled);
+  RankClock slow = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModeled);
   slow.start_task(Ticks(), true);
   slow.end_communication(Ticks(), milliseconds(550));
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(45));
@@ -240,8 +240,8 @@ TEST(RankClock, WaitsOnlyForModelledLinksSlowerThanTheMachine) {
 }
 
 /// A message in flight does not occupy the thread; its consumer waits.
-TEST(RankClock, DelaysModelledMessagesUntilTheyAreNeeded) {
-  RankClock clock = clock_that_began(std::chrono::milliseconds(0), LinkTime::kModelled);
+TEST(RankClock, DelaysModeledMessagesUntilTheyAreNeeded) {
+  RankClock clock = clock_that_began(std::chrono::milliseconds(0), LinkTime::kModeled);
   clock.start_task(Ticks(), /*occupies_thread=*/false);
   const Ticks start = clock.time();
   clock.end_communication(start, milliseconds(60'000));

@@ -98,7 +98,7 @@ TEST_F(ScreensTest, ExportsAPlanToOtherPrograms) {
   }
 }
 
-TEST_F(ScreensTest, DiscardsACancelledSearch) {
+TEST_F(ScreensTest, DiscardsACanceledSearch) {
   auto& plans = screen<PlansScreen>("plans");
   plans.start();
   plans.cancel();

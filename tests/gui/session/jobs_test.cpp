@@ -99,7 +99,7 @@ TEST(Jobs, DeliverNothingAfterCancellation) {
       {"search", "plans", true}, &jobs,
       [&](const JobContext& context) {
         started.release();
-        while (!context.is_cancelled()) QThread::usleep(100);
+        while (!context.is_canceled()) QThread::usleep(100);
         return 1;
       },
       [](int) { FAIL(); });
@@ -108,7 +108,7 @@ TEST(Jobs, DeliverNothingAfterCancellation) {
   jobs.cancel(job);
   ASSERT_TRUE(settles(jobs));
   ASSERT_EQ(finished.count(), 1);
-  EXPECT_EQ(finished[0][2].value<JobState>(), JobState::kCancelled);
+  EXPECT_EQ(finished[0][2].value<JobState>(), JobState::kCanceled);
 }
 
 TEST(Jobs, EndWithTheirOwner) {
@@ -120,7 +120,7 @@ TEST(Jobs, EndWithTheirOwner) {
         {"search", "", true}, &jobs,
         [&](const JobContext& context) {
           started.release();
-          while (!context.is_cancelled()) QThread::usleep(100);
+          while (!context.is_canceled()) QThread::usleep(100);
           ended = true;
           return 1;
         },

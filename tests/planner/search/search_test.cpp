@@ -174,11 +174,11 @@ TEST(Search, RefusesGoalsBeyondTheCluster) {
   EXPECT_EQ(found[1].where, "--gpus");
 }
 
-TEST(Search, StopsWhenCancelledAndSaysThatNothingIsProved) {
+TEST(Search, StopsWhenCanceledAndSaysThatNothingIsProved) {
   const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   SearchOptions options{.top = 3, .threads = 1};
   int asked = 0;
-  options.cancelled = [&] { return ++asked > 1; };
+  options.canceled = [&] { return ++asked > 1; };
   const SearchResult result = small.search(options);
   EXPECT_FALSE(result.certificate.proved_optimal);
   EXPECT_FALSE(result.plans.empty());

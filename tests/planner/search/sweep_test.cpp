@@ -53,7 +53,7 @@ TEST(Sweep, SaysWhyAPointCannotBe) {
   EXPECT_TRUE(points[2].figures.has_value());
 }
 
-TEST(Sweep, LeavesOutWhatWasNotBegunWhenCancelled) {
+TEST(Sweep, LeavesOutWhatWasNotBegunWhenCanceled) {
   const SmallJob job = dense_job();
   const std::vector<Strategy> strategies(16, strategy_of(1, 1));
   std::atomic<int> asked{0};
@@ -61,7 +61,7 @@ TEST(Sweep, LeavesOutWhatWasNotBegunWhenCancelled) {
   const auto points = sweep(strategies, job.model, job.cluster, *job.cost_model,
                             {.threads = 1,
                              .progress = [&](std::size_t done, std::size_t) { reported = done; },
-                             .cancelled = [&] { return ++asked > 3; }});
+                             .canceled = [&] { return ++asked > 3; }});
   EXPECT_EQ(reported, 3U);
   EXPECT_TRUE(points[2].figures.has_value());
   EXPECT_FALSE(points[3].figures.has_value());

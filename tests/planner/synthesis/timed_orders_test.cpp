@@ -13,10 +13,10 @@ namespace {
 bool is_allowed(const OperationNetwork& network, const std::vector<std::int32_t>& order,
                 const OrderMove& move) {
   const std::size_t low = std::min(move.from, move.to), high = std::max(move.from, move.to);
-  const auto neighbours =
+  const auto neighbors =
       move.is_to_left() ? network.before(order[move.from]) : network.after(order[move.from]);
   for (std::size_t k = low; k <= high; ++k)
-    for (const Precedence& p : neighbours)
+    for (const Precedence& p : neighbors)
       if (p.operation == order[k]) return false;
   return true;
 }

@@ -100,7 +100,7 @@ TEST(TwoDevicesByHand, WaitForTheFullerOne) {
 
 // Layers 0 and 2 on GPU 0, 1 and 3 on GPU 1, two micro-batches. Forwards of GPU 0 end at 1, 2, 3, 4
 // and of GPU 1 at 2, 3, 4, 5; backwards of GPU 1 at 7, 9, 11, 13 and of GPU 0 at 9, 11, 13, 15.
-TEST(TwoDevicesByHand, MayHoldLayersThatAreNotNeighbours) {
+TEST(TwoDevicesByHand, MayHoldLayersThatAreNotNeighbors) {
   const ModelGraph model = linears(4);
   const Cluster cluster = cluster_of(1, 2);
   EXPECT_EQ(step_of(plan_by_hand("gpipe", 2, {1, 1, 1, 1}, {0, 1, 0, 1}), model, cluster), 15);

@@ -157,7 +157,7 @@ TEST(RingOfFive, TakesEightRoundsOfAFifth) {
 // Two nodes of four, one port of 25 GB/s each: chunks of 27,976 elements are 111,904 bytes. In rank
 // order one hop leaves each node, 4.47616 us a round; with all hops between nodes four share the
 // port: 17.90464 us. Inside a node a hop would take 0.373 us: the slowest link decides.
-TEST(RingOrder, IsFastestWithNeighboursInsideANode) {
+TEST(RingOrder, IsFastestWithNeighborsInsideANode) {
   Cluster cluster = cluster_of(2, 4);
   cluster.nodes.at("test-node").ports = 1;
   const auto time_of = [&](RingOrder order) {
@@ -167,7 +167,7 @@ TEST(RingOrder, IsFastestWithNeighboursInsideANode) {
     return microseconds(data_time(
         simulated(plan_of(s, 3), gpt({.blocks = 3}), cluster, *make_device_cost_model(cluster))));
   };
-  EXPECT_NEAR(time_of(RingOrder::kNeighbours), 14 * 4.47616, 1e-4);
+  EXPECT_NEAR(time_of(RingOrder::kNeighbors), 14 * 4.47616, 1e-4);
   EXPECT_NEAR(time_of(RingOrder::kAlternating), 14 * 17.90464, 1e-4);
 }
 

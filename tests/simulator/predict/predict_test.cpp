@@ -108,7 +108,7 @@ TEST(Predict, HasAnErrorBarWithTrainerAndPublishedRuns) {
   EXPECT_FALSE(predict(job).error_bar.has_value());
 }
 
-TEST(Predict, IsCancelledByACheckpointThatThrows) {
+TEST(Predict, IsCanceledByACheckpointThatThrows) {
   const TinyJob tiny(strategy_of({.pipeline = 2}, 4));
   TrainingJob job = tiny.job();
   int calls = 0;
@@ -118,7 +118,7 @@ TEST(Predict, IsCancelledByACheckpointThatThrows) {
   for (int last = 1; last <= 2; ++last) {
     calls = 0;
     job.checkpoint = [&] {
-      if (++calls == last) throw std::runtime_error("cancelled");
+      if (++calls == last) throw std::runtime_error("canceled");
     };
     EXPECT_THROW(predict(job), std::runtime_error);
     EXPECT_EQ(calls, last);

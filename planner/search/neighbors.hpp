@@ -10,12 +10,12 @@
 
 namespace meshwright {
 
-struct EvaluatedNeighbour {
+struct EvaluatedNeighbor {
   std::string change;  ///< as flags: "--micro-batch 2", "--tp 4 --dp 8"
   PlanFigures figures;
 };
 
 /// In a fixed order; only plans that check_plan() accepts, predicted with the job's cost model.
-std::vector<EvaluatedNeighbour> evaluate_neighbours(const TrainingJob& job);
+std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-#include "planner/search/neighbours.hpp"
+#include "planner/search/neighbors.hpp"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 namespace meshwright {
 namespace {
 
-struct Neighbour {
+struct Neighbor {
   std::string change;
   Strategy strategy;
 };
 
 /// Changes of one flag that do not change the number of GPUs.
-void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
+void add_flag_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
   const auto add = [&](std::string change, auto edit) {
     Strategy changed = base;
     edit(changed);
-    if (changed != base) neighbours.push_back({std::move(change), std::move(changed)});
+    if (changed != base) neighbors.push_back({std::move(change), std::move(changed)});
   };
   for (const int micro_batch : {base.micro_batch / 2, 2 * base.micro_batch})
     if (micro_batch >= 1)
@@ -49,7 +49,7 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
 }
 
 /// Doubles one parallel size and halves another.
-void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
+void add_split_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
   for (const ParallelSize& more : kDescribedSizes)
     for (const ParallelSize& less : kDescribedSizes) {
       if (!spans_ranks(more) || !spans_ranks(less) || more.size == less.size ||
@@ -58,27 +58,27 @@ void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours)
       Strategy changed = base;
       changed.degrees.*more.size *= 2;
       changed.degrees.*less.size /= 2;
-      neighbours.push_back({fmt::format("--{} {} --{} {}", more.key, changed.degrees.*more.size,
-                                        less.key, changed.degrees.*less.size),
-                            changed});
+      neighbors.push_back({fmt::format("--{} {} --{} {}", more.key, changed.degrees.*more.size,
+                                       less.key, changed.degrees.*less.size),
+                           changed});
     }
 }
 
 }  // namespace
 
-std::vector<EvaluatedNeighbour> evaluate_neighbours(const TrainingJob& job) {
-  std::vector<Neighbour> neighbours;
-  add_flag_changes(job.plan.strategy, neighbours);
-  add_split_changes(job.plan.strategy, neighbours);
-  std::vector<EvaluatedNeighbour> evaluated;
-  for (const Neighbour& neighbour : neighbours) {
+std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job) {
+  std::vector<Neighbor> neighbors;
+  add_flag_changes(job.plan.strategy, neighbors);
+  add_split_changes(job.plan.strategy, neighbors);
+  std::vector<EvaluatedNeighbor> evaluated;
+  for (const Neighbor& neighbor : neighbors) {
     if (job.checkpoint) job.checkpoint();
     try {
-      const Plan plan = complete_plan(neighbour.strategy, job.model, job.cluster, job.cost_model);
+      const Plan plan = complete_plan(neighbor.strategy, job.model, job.cluster, job.cost_model);
       if (!check_plan(plan, job.model, job.cluster).empty()) continue;
       const Evaluation evaluation =
           predict({plan, job.model, job.cluster, job.cost_model}).evaluation;
-      evaluated.push_back({neighbour.change, figures_of(plan.strategy, evaluation, "")});
+      evaluated.push_back({neighbor.change, figures_of(plan.strategy, evaluation, "")});
     } catch (const InputError&) {
       continue;  // not a valid plan
     }
