@@ -11,9 +11,6 @@
 
 namespace meshwright {
 
-/// Whether a task runs layers of a stage on a micro-batch.
-constexpr bool is_pass(TaskKind kind) { return is_compute(kind) && kind != TaskKind::kOptimizer; }
-
 /// Shared by the ranks; must outlive their runs.
 class RunnableGraph {
  public:
