@@ -17,7 +17,8 @@ std::string with_header(const std::string& header, const std::string& data = "")
 }
 
 std::string refusal_of(const std::string& content) {
-  return diagnostics_of([&] { tensors_from_safetensors(content, "x"); }).at(0).what;
+  const auto found = diagnostics_of([&] { tensors_from_safetensors(content, "x"); });
+  return found.empty() ? "accepted" : found.front().what;
 }
 
 TEST(Safetensors, GiveBackWhatWasWritten) {
