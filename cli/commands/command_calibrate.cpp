@@ -8,7 +8,7 @@
 
 #include "cli/calibration/calibrate.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/flags/word_flag.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/run/run_device.hpp"
 #include "cli/run/run_input.hpp"
 #include "cli/terminal/interrupt.hpp"
@@ -98,8 +98,8 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
       "calibrate", "Benchmark kernels and communication for --cluster this-machine.");
   command->add_flag("--quick", flags.quick,
                     "measure fewer shapes: 20 seconds instead of two minutes");
-  add_word_flag(*command, "--device", flags.device, device_names(),
-                "device to calibrate (default: cpu)");
+  add_choice(*command, "--device", flags.device, device_names(),
+             "device to calibrate (default: cpu)");
   add_output_flags(*command, flags.output, "the calibration");
   command->footer(
       "Kernels are timed in training steps of small models: by CPU time, with one thread running "

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "cli/commands/commands.hpp"
-#include "cli/flags/word_flag.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/job/job.hpp"
 #include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
@@ -78,8 +78,8 @@ std::string gpus() {
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
   CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
-  add_word_flag(*command, "--device", flags.device, device_names(),
-                "device that must be usable (default: cpu)");
+  add_choice(*command, "--device", flags.device, device_names(),
+             "device that must be usable (default: cpu)");
   add_output_flags(*command, flags.output, "the result");
   command->footer("Exits with status 4 if a required component is missing. Only --device " +
                   gpu_names() +

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/variation_flags.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "cli/job/job.hpp"
 #include "cli/job/job_error.hpp"
 #include "cli/job/trainer_notes.hpp"
@@ -197,9 +197,9 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
   add_failure_flags(*command, flags.failures);
   {
     const OptionGroup group(*command, "Launch");
-    add_word_flag(*command, "--launch", flags.launch, launch_choice_from_word, launch_choices(),
-                  "print the options or config of this trainer for the plan instead; auto: of the "
-                  "plan's trainer");
+    add_choice(*command, "--launch", flags.launch, launch_choice_from_word, launch_choices(),
+               "print the options or config of this trainer for the plan instead; auto: of the "
+               "plan's trainer");
   }
   add_output_flags(*command, flags.output, "the result");
   command->footer(

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "cli/job/job.hpp"
 #include "cli/reports/kineto_report.hpp"
 #include "core/base/check.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "cli/job/job.hpp"
 #include "cli/run/activity_trace.hpp"
 #include "cli/run/run_device.hpp"
@@ -187,8 +187,8 @@ std::string_view rank_kind_text(const std::string& ranks) {
   return ranks == "nccl" ? "processes connected by NCCL" : std::string_view(ranks);
 }
 
-TrainingRun carry_out(const Running& running, const RunFlags& flags,
-                      const ActivityTable* recorder) {
+TrainingRun run_training(const Running& running, const RunFlags& flags,
+                         const ActivityTable* recorder) {
   TrainingOptions options;
   options.seed =
       running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
@@ -310,17 +310,17 @@ Outcome finish_silently(const Running& running, const TrainingRun& run) {
 
 void add_machine_flags(CLI::App& command, RunFlags& flags) {
   const OptionGroup group(command, "Execution");
-  add_word_flag(command, "--ranks", flags.ranks, {"threads", "processes", "mpi", "job", "nccl"},
-                "how ranks run, see below (default: threads)");
-  add_word_flag(command, "--clock", flags.clock, {"wall", "virtual", "replay"},
-                "clock of the timeline, see below (default: virtual)");
-  add_word_flag(command, "--links", flags.links, {"real", "modelled"},
-                "message times of --clock wall: measured, or modeled by the cluster's links "
-                "(default: real)");
-  add_word_flag(command, "--kernels", flags.kernels, {"cpu", "reference"},
-                "CPU kernels: optimized (cpu) or reference (default: cpu)");
-  add_word_flag(command, "--device", flags.device, device_names(),
-                "device to compute on (default: cpu)");
+  add_choice(command, "--ranks", flags.ranks, {"threads", "processes", "mpi", "job", "nccl"},
+             "how ranks run, see below (default: threads)");
+  add_choice(command, "--clock", flags.clock, {"wall", "virtual", "replay"},
+             "clock of the timeline, see below (default: virtual)");
+  add_choice(command, "--links", flags.links, {"real", "modelled"},
+             "message times of --clock wall: measured, or modeled by the cluster's links "
+             "(default: real)");
+  add_choice(command, "--kernels", flags.kernels, {"cpu", "reference"},
+             "CPU kernels: optimized (cpu) or reference (default: cpu)");
+  add_choice(command, "--device", flags.device, device_names(),
+             "device to compute on (default: cpu)");
   add_value(command, "--activity", flags.activity, "FILE",
             "write a Perfetto trace of all GPU kernels and copies (CUPTI)");
   add_value(command, "--patience", flags.watchdog_timeout, "TIME",
@@ -339,8 +339,8 @@ void add_training_flags(CLI::App& command, RunFlags& flags) {
             "text to train on, one token per byte (default: a built-in text)");
   add_value(command, "--tokens", flags.tokens, "FILE",
             "token IDs to train on: little-endian integers without a header");
-  add_word_flag(command, "--token-type", flags.token_type, {"uint16", "uint32"},
-                "integer type of --tokens (default: uint16)");
+  add_choice(command, "--token-type", flags.token_type, {"uint16", "uint32"},
+             "integer type of --tokens (default: uint16)");
 }
 
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
@@ -419,7 +419,7 @@ Outcome run_run(const RunFlags& flags) {
   }
   if (!prepare_together(*running, flags)) return {};
   ActivityRecording recording(flags);
-  const TrainingRun run = carry_out(*running, flags, recording.recorder());
+  const TrainingRun run = run_training(*running, flags, recording.recorder());
   recording.write(running->graph);
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;
   const Running& kept = *running;

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "cli/schedule/schedule_figures.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/schedule_csv.hpp"
@@ -35,14 +35,14 @@ void add_schedule_flags(CLI::App& command, ScheduleFlags& flags) {
             "number of micro-batches");
   add_count(command, "--chunks", flags.chunks, kChunkRange,
             "model chunks per device (default: 1, or 2 if the schedule requires it)");
-  add_word_flag(command, "--placement", flags.placement, {"loop", "v", "wave"},
-                "placement of the chunks with --name auto (default: the best)");
+  add_choice(command, "--placement", flags.placement, {"loop", "v", "wave"},
+             "placement of the chunks with --name auto (default: the best)");
   add_count(command, "--slices", flags.slices, kSliceRange,
             "sequence slices per micro-batch (seq1f1b and terapipe)");
   add_count(command, "--cap", flags.cap, kCapRange,
             "activation limit per device, in micro-batches");
-  add_word_flag(command, "--objective", flags.objective, {"makespan", "period"},
-                "objective to minimize with --name auto (default: makespan)");
+  add_choice(command, "--objective", flags.objective, {"makespan", "period"},
+             "objective to minimize with --name auto (default: makespan)");
   add_value(command, "--activation", flags.activation, "SIZE",
             "saved activations per micro-batch and device, such as 1GiB");
 }
@@ -71,10 +71,10 @@ void add_csv_flags(CLI::App& command, ScheduleFlags& flags) {
   const OptionGroup group(command, "Schedule files");
   add_value(command, "--csv", flags.csv_file, "FILE",
             "write the schedule as CSV, in the format of PyTorch");
-  add_word_flag(command, "--csv-content", flags.csv_content, {"compute", "comms"},
-                "passes only, or also sends and receives (default: compute)");
-  add_word_flag(command, "--csv-dialect", flags.csv_dialect, {"current", "old"},
-                "backward passes as I, W, B or in the older form B, W, BW (default: current)");
+  add_choice(command, "--csv-content", flags.csv_content, {"compute", "comms"},
+             "passes only, or also sends and receives (default: compute)");
+  add_choice(command, "--csv-dialect", flags.csv_dialect, {"current", "old"},
+             "backward passes as I, W, B or in the older form B, W, BW (default: current)");
   add_value(command, "--check", flags.check_file, "FILE",
             "check and time a schedule CSV instead of generating a schedule");
 }

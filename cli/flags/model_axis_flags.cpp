@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "core/base/number_from_text.hpp"
 
 namespace meshwright {
@@ -104,9 +104,9 @@ void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
   std::optional<OptionGroup> group(std::in_place, app, "Tensor and context parallelism");
   app.add_flag("--tp-comm-overlap", options.tensor_overlap,
                "overlap tensor-parallel communication with GEMMs; requires --sequence-parallel");
-  add_word_flag(app, "--context-algorithm", options.context, context_algorithm_from_name,
-                {"all-gather", "ring", "all-to-all"},
-                "communication of context-parallel attention (default: all-gather)");
+  add_choice(app, "--context-algorithm", options.context, context_algorithm_from_name,
+             {"all-gather", "ring", "all-to-all"},
+             "communication of context-parallel attention (default: all-gather)");
   group.emplace(app, "Mixture of experts");
   add_ratio(app, "--expert-capacity", options.routing.capacity,
             "expert capacity factor; 0: dropless (default: 0)");

@@ -8,8 +8,8 @@
 #include <array>
 #include <charconv>
 
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
-#include "cli/flags/word_flag.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
@@ -53,17 +53,17 @@ void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
                  "ZeRO stage: shard optimizer state (1), gradients (2), parameters (3, FSDP)")
       ->type_name("{0,1,2,3}");
   DataParallelism& d = choices.data_parallelism;
-  add_word_flag(app, "--data-parallel", d.kind, data_parallel_from_name,
-                {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
-                "how data-parallel replicas synchronize (default: collective)");
-  add_word_flag(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
-                {"auto", "ring", "tree", "nvls", "hierarchical"},
-                "algorithm of data-parallel collectives; auto: the choice of NCCL's tuner "
-                "(default: auto)");
-  add_word_flag(app, "--bucket", d.buckets, buckets_from_text,
-                {"none", "pytorch", "megatron", "25MiB"},
-                "overlap gradient reduction with the backward pass in buckets of this size "
-                "(default: none)")
+  add_choice(app, "--data-parallel", d.kind, data_parallel_from_name,
+             {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
+             "how data-parallel replicas synchronize (default: collective)");
+  add_choice(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
+             {"auto", "ring", "tree", "nvls", "hierarchical"},
+             "algorithm of data-parallel collectives; auto: the choice of NCCL's tuner "
+             "(default: auto)");
+  add_choice(app, "--bucket", d.buckets, buckets_from_text,
+             {"none", "pytorch", "megatron", "25MiB"},
+             "overlap gradient reduction with the backward pass in buckets of this size "
+             "(default: none)")
       ->type_name("{none,pytorch,megatron,SIZE}");
   app.add_flag("--overlap-gather", d.overlap_gather,
                "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
@@ -81,10 +81,9 @@ void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
                   "number of parameter servers (default: 1)");
   app.add_flag("--colocated-servers", d.colocated_servers,
                "place parameter servers on the devices of the last workers");
-  add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
-                {"neighbours", "alternating"},
-                "--data-parallel ring: visit ranks in order, or change node at every hop "
-                "(default: neighbours)");
+  add_choice(app, "--ring-order", d.ring_order, ring_order_from_name, {"neighbours", "alternating"},
+             "--data-parallel ring: visit ranks in order, or change node at every hop "
+             "(default: neighbours)");
 }
 
 void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
@@ -99,24 +98,22 @@ void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
 
 void add_compute_flags(CLI::App& app, FixedChoices& choices) {
   const OptionGroup group(app, kComputeOptions);
-  add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
-                {"bf16", "fp16", "fp32", "tf32", "fp8", "nvfp4"},
-                "data type of matrix multiplications");
+  add_choice(app, "--dtype", choices.dtype, dtype_from_name,
+             {"bf16", "fp16", "fp32", "tf32", "fp8", "nvfp4"},
+             "data type of matrix multiplications");
   Precision& p = choices.precision;
-  add_word_flag(
-      app, "--fp8-recipe", p.fp8_recipe, fp8_recipe_from_name,
-      {"delayed", "tensorwise", "blockwise", "mxfp8"},
-      "--dtype fp8: how operands are scaled, as in Transformer Engine (default: delayed)");
+  add_choice(app, "--fp8-recipe", p.fp8_recipe, fp8_recipe_from_name,
+             {"delayed", "tensorwise", "blockwise", "mxfp8"},
+             "--dtype fp8: how operands are scaled, as in Transformer Engine (default: delayed)");
   app.add_flag("--fp8-param-gather", p.fp8_parameters,
                "--dtype fp8: keep weights in fp8 and all-gather them in fp8");
   add_number_flag(app, "--bf16-end-layers", p.wide_blocks, {.smallest = 0, .largest = 10'000},
                   "--dtype fp8, nvfp4: layers at each end of the model to keep in bf16 "
                   "(default: 0)");
-  add_word_flag(app, "--grad-dtype", p.gradients, gradient_dtype_from_name,
-                {"fp32", "bf16", "fp16"},
-                "data type in which weight gradients are accumulated and reduced (default: fp32)");
-  add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
-                "attention: fused (flash), or with scores in memory (standard)");
+  add_choice(app, "--grad-dtype", p.gradients, gradient_dtype_from_name, {"fp32", "bf16", "fp16"},
+             "data type in which weight gradients are accumulated and reduced (default: fp32)");
+  add_choice(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
+             "attention: fused (flash), or with scores in memory (standard)");
 }
 
 /// The number of devices that --stage-devices uses; 1 without it.
@@ -210,13 +207,12 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   }
   {
     const OptionGroup group(app, kComputeOptions);
-    add_word_flag(
-        app, "--recompute", choices.recompute, recompute_from_text,
-        {"none", "selective", "full", "block:N", "block:N,N,...", "modules:NAME,NAME,...",
-         "torch-selective"},
-        "activation recomputation; block:N: full in N blocks of every stage (a list: one "
-        "number per stage); modules: core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, "
-        "shared_experts as in Megatron-LM; torch-selective: per operator as in torchtitan");
+    add_choice(app, "--recompute", choices.recompute, recompute_from_text,
+               {"none", "selective", "full", "block:N", "block:N,N,...", "modules:NAME,NAME,...",
+                "torch-selective"},
+               "activation recomputation; block:N: full in N blocks of every stage (a list: one "
+               "number per stage); modules: core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, "
+               "shared_experts as in Megatron-LM; torch-selective: per operator as in torchtitan");
   }
   add_data_parallelism_flags(app, choices);
   add_sequence_parallel_flags(app, choices);

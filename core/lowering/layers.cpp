@@ -52,7 +52,7 @@ void LayerPrograms::for_each(bool reverse, const Sink& sink, const Visit& visit)
   for (int n = 0; n < count; ++n) {
     const int i = reverse ? count - 1 - n : n;
     if (i >= begin_ && i < end_) visit(program, i);
-    if (sink.left) sink.left(OperatorId(context_.layer.first_operator + i));
+    if (sink.after_operator) sink.after_operator(OperatorId(context_.layer.first_operator + i));
   }
 }
 

@@ -35,7 +35,7 @@ class LayerPrograms {
     std::vector<Step>& steps;
     LiveBuffers* buffers = nullptr;  ///< null: not counted
     /// Called when the pass is done with an operator of the layer, including those without steps.
-    std::function<void(OperatorId)> left = {};
+    std::function<void(OperatorId)> after_operator = {};
   };
   /// Limits the passes to the operators [begin, end) of the layer.
   void restrict_to(int begin, int end);

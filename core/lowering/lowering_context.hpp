@@ -104,6 +104,10 @@ struct LoweringContext {
   TaskGraph& graph() { return folded.graph; }
   const TaskGraph& graph() const { return folded.graph; }
   const DeviceModel& device() const { return device_of(cluster, DeviceId(0)); }
+  /// `shape`: shard or wide_shard.
+  LayerCall call(const ShardShape& shape) const {
+    return {model, strategy, shape, groups, options.memory};
+  }
   const LayerHoldings& held(const PlacedLayer& layer) const {
     return (layer.is_wide ? wide_classes : classes)[static_cast<std::size_t>(layer.layer_class)];
   }

@@ -109,11 +109,11 @@ class SliceDescription {
   template <class Describe>
   void append(LayerId layer, std::int32_t part, Visit visit, const Describe& describe) {
     const std::size_t first = steps_.size();
-    describe(LayerPrograms::Sink{.steps = steps_, .buffers = &live_, .left = [&](OperatorId op) {
-                                   for (const BufferKey& done : released_after(
-                                            call_.model, *slice_.saved, layer, op, visit))
-                                     live_.release(done);
-                                 }});
+    describe(LayerPrograms::Sink{
+        .steps = steps_, .buffers = &live_, .after_operator = [&](OperatorId op) {
+          for (const BufferKey& done : released_after(call_.model, *slice_.saved, layer, op, visit))
+            live_.release(done);
+        }});
     for (std::size_t i = first; i < steps_.size(); ++i) {
       ProgramStep step;
       step.layer = layer;

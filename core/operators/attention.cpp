@@ -123,7 +123,7 @@ void standard_kernels(const Attention& attention, OperatorProgram& program) {
 // ---- buffers --------------------------------------------------------------------------------
 
 /// Operands of the buffer descriptions below.
-struct Counted {
+struct AttentionBuffers {
   const Attention& attention;
   OperatorProgram& program;
   LiveBuffers& live;
@@ -146,34 +146,36 @@ struct Counted {
   }
 };
 
-HeldBuffer floats(std::int64_t count) {
+HeldBuffer fp32_buffer(std::int64_t count) {
   return {Bytes(count * kFloat32Bytes), MemoryClass::kWorking};
 }
 /// Send and receive buffers of an all-to-all, packed by rank.
-HeldBuffer parcels(Bytes traveling) { return {traveling * 2, MemoryClass::kCommunication}; }
+HeldBuffer exchange_buffers(Bytes traveling) {
+  return {traveling * 2, MemoryClass::kCommunication};
+}
 
 /// Results are combined in fp32, in addition to the current and the incoming block of keys; the
 /// result of one call covers half of a rank's tokens of one sequence.
-void hold_ring_forward(const Counted& counted) {
-  const ShardedOperator& program = counted.program;
-  LiveBuffers& live = counted.live;
+void hold_ring_forward(const AttentionBuffers& buffers) {
+  const ShardedOperator& program = buffers.program;
+  LiveBuffers& live = buffers.live;
   const TensorId out = program.output();
-  const std::int64_t columns = counted.heads() * counted.attention.value_size;
-  counted.acquire_sums();
-  live.meanwhile(floats(program.tokens().gathered * columns), [&] {
-    live.meanwhile(counted.blocks(2), [&] {
-      live.meanwhile(floats(program.tokens().sequence / 2 * columns));
+  const std::int64_t columns = buffers.heads() * buffers.attention.value_size;
+  buffers.acquire_sums();
+  live.meanwhile(fp32_buffer(program.tokens().gathered * columns), [&] {
+    live.meanwhile(buffers.blocks(2), [&] {
+      live.meanwhile(fp32_buffer(program.tokens().sequence / 2 * columns));
       live.acquire(LiveBuffers::key(out), live.value_of(out));
     });
   });
 }
 
 /// The gradients of the current block arrive one step later than the block.
-void hold_ring_backward(const Counted& counted) {
-  LiveBuffers& live = counted.live;
-  const std::int64_t columns = counted.heads() * counted.attention.key_size;
-  live.meanwhile(floats(counted.program.tokens().gathered * columns), [&] {
-    live.meanwhile(counted.blocks(3), [&] { live.acquire_gradient(counted.program.input()); });
+void hold_ring_backward(const AttentionBuffers& buffers) {
+  LiveBuffers& live = buffers.live;
+  const std::int64_t columns = buffers.heads() * buffers.attention.key_size;
+  live.meanwhile(fp32_buffer(buffers.program.tokens().gathered * columns), [&] {
+    live.meanwhile(buffers.blocks(3), [&] { live.acquire_gradient(buffers.program.input()); });
   });
 }
 
@@ -181,22 +183,22 @@ bool is_parallel(const ShardedOperator& program, ContextAlgorithm algorithm) {
   return program.shard().degrees.context > 1 && program.shard().context == algorithm;
 }
 
-void hold_forward(const Counted& counted) {
-  const auto& [attention, program, live] = counted;
+void hold_forward(const AttentionBuffers& buffers) {
+  const auto& [attention, program, live] = buffers;
   const TensorId out = program.output();
-  if (is_parallel(program, ContextAlgorithm::kRing)) return hold_ring_forward(counted);
+  if (is_parallel(program, ContextAlgorithm::kRing)) return hold_ring_forward(buffers);
   if (is_parallel(program, ContextAlgorithm::kAllToAll))
     live.acquire(LiveBuffers::key(out, Form::kHeadCutValue),
                  {live.local(out), MemoryClass::kCommunication});
   else
     live.acquire(LiveBuffers::key(out), live.value_of(out));
-  counted.acquire_sums();
+  buffers.acquire_sums();
 }
 
 /// With all keys on every rank, each rank has partial gradients of all of them.
-void hold_backward(const Counted& counted) {
-  const auto& [attention, program, live] = counted;
-  if (is_parallel(program, ContextAlgorithm::kRing)) return hold_ring_backward(counted);
+void hold_backward(const AttentionBuffers& buffers) {
+  const auto& [attention, program, live] = buffers;
+  if (is_parallel(program, ContextAlgorithm::kRing)) return hold_ring_backward(buffers);
   const bool by_heads = is_parallel(program, ContextAlgorithm::kAllToAll);
   const int ranks = program.shard().degrees.context;
   for (std::size_t i = 0; i < program.op().inputs.size(); ++i) {
@@ -236,13 +238,13 @@ class ContextParallel {
   }
 
  private:
-  std::optional<Counted> counted() const {
+  std::optional<AttentionBuffers> buffers() const {
     if (program_.buffers() == nullptr) return std::nullopt;
-    return Counted{attention_, program_, *program_.buffers()};
+    return AttentionBuffers{attention_, program_, *program_.buffers()};
   }
 
   void run_kernels() {
-    if (const auto c = counted()) program_.is_forward() ? hold_forward(*c) : hold_backward(*c);
+    if (const auto c = buffers()) program_.is_forward() ? hold_forward(*c) : hold_backward(*c);
     if (program_.shard().attention == AttentionAlgorithm::kFlash)
       program_.append(fused_kernel(attention_, program_));
     else
@@ -256,7 +258,7 @@ class ContextParallel {
   // ---- all-gather of keys and values, reduce-scatter of their gradients ----
 
   void around_all_keys() {
-    if (const auto c = counted())
+    if (const auto c = buffers())
       each_key_and_value(*c, [&](TensorId in, const HeldBuffer& all) {
         c->live.meanwhile(
             all, [&] { c->live.acquire(LiveBuffers::key(in, Form::kGatheredValue), all); });
@@ -264,7 +266,7 @@ class ContextParallel {
     communicate(CollectiveKind::kAllGather, bytes_.key_values * group_.ranks);
     run_kernels();
     if (program_.is_forward()) return;
-    if (const auto c = counted())
+    if (const auto c = buffers())
       each_key_and_value(*c, [&](TensorId in, const HeldBuffer& all) {
         const HeldBuffer sums = c->live.consume(LiveBuffers::key(in, Form::kPartialGradient));
         c->live.meanwhile(sums,
@@ -274,7 +276,7 @@ class ContextParallel {
   }
   /// Keys, then values, through a buffer in rank order.
   template <class Visit>
-  void each_key_and_value(const Counted& c, const Visit& visit) const {
+  void each_key_and_value(const AttentionBuffers& c, const Visit& visit) const {
     for (const TensorId in : {program_.input(1), program_.input(2)})
       visit(in, HeldBuffer{c.live.local(in) * group_.ranks, MemoryClass::kCommunication});
   }
@@ -287,7 +289,7 @@ class ContextParallel {
            {.kernels = kernel_count(), .pieces = group_.ranks});
     run_kernels();
     if (forward) return;
-    if (const auto c = counted())
+    if (const auto c = buffers())
       c->live.meanwhile(c->blocks(1), [&] {
         c->live.acquire_gradient(program_.input(1));
         c->live.acquire_gradient(program_.input(2));
@@ -299,48 +301,48 @@ class ContextParallel {
 
   void around_all_tokens() {
     const bool forward = program_.is_forward();
-    if (const auto c = counted()) forward ? queries_to_heads(*c) : gradients_to_heads(*c);
+    if (const auto c = buffers()) forward ? queries_to_heads(*c) : gradients_to_heads(*c);
     communicate(CollectiveKind::kAllToAll,
                 forward ? bytes_.queries + bytes_.key_values : bytes_.outputs);
     run_kernels();
-    if (const auto c = counted()) forward ? outputs_to_tokens(*c) : gradients_to_tokens(*c);
+    if (const auto c = buffers()) forward ? outputs_to_tokens(*c) : gradients_to_tokens(*c);
     communicate(CollectiveKind::kAllToAll,
                 forward ? bytes_.outputs : bytes_.queries + bytes_.key_values);
   }
-  void queries_to_heads(const Counted& c) const {
+  void queries_to_heads(const AttentionBuffers& c) const {
     const std::vector<TensorId>& inputs = program_.op().inputs;
     for (const TensorId in : inputs)
       c.live.acquire(LiveBuffers::key(in, Form::kHeadCutValue),
                      {c.live.local(in), MemoryClass::kActivations});
-    c.live.meanwhile(parcels(c.inputs()));
+    c.live.meanwhile(exchange_buffers(c.inputs()));
     if (program_.layer().exchanges_heads_again) return;
     for (const TensorId in : inputs) c.live.consume_if_live(LiveBuffers::key(in));
   }
-  void outputs_to_tokens(const Counted& c) const {
+  void outputs_to_tokens(const AttentionBuffers& c) const {
     const TensorId out = program_.output();
     const HeldBuffer heads = c.live.consume(LiveBuffers::key(out, Form::kHeadCutValue));
     c.live.meanwhile(heads, [&] {
       c.live.acquire(LiveBuffers::key(out), c.live.value_of(out));
-      c.live.meanwhile(parcels(c.live.local(out)));
+      c.live.meanwhile(exchange_buffers(c.live.local(out)));
     });
   }
   /// One number per row and head, computed from the full output, is sent together with the
   /// gradient.
-  void gradients_to_heads(const Counted& c) const {
+  void gradients_to_heads(const AttentionBuffers& c) const {
     const TensorId out = program_.output();
     const HeldBuffer numbers{softmax_statistics(attention_, program_.shard()),
                              MemoryClass::kWorking};
     c.live.meanwhile(numbers, [&] {
       c.live.acquire(LiveBuffers::key(out, Form::kHeadCutGradient),
                      {c.live.local(out), MemoryClass::kCommunication});
-      c.live.meanwhile(parcels(c.live.local(out)));
-      c.live.meanwhile(parcels(numbers.bytes));
+      c.live.meanwhile(exchange_buffers(c.live.local(out)));
+      c.live.meanwhile(exchange_buffers(numbers.bytes));
     });
   }
-  void gradients_to_tokens(const Counted& c) const {
+  void gradients_to_tokens(const AttentionBuffers& c) const {
     for (const TensorId in : program_.op().inputs)
       c.live.acquire(LiveBuffers::gradient(in), c.live.gradient_of(in));
-    c.live.meanwhile(parcels(c.inputs()));
+    c.live.meanwhile(exchange_buffers(c.inputs()));
     for (const TensorId in : program_.op().inputs)
       for (const Form form : {Form::kHeadCutGradient, Form::kHeadCutValue})
         c.live.consume_if_live(LiveBuffers::key(in, form));

@@ -24,8 +24,8 @@ namespace {
 constexpr qint64 kProgressEveryMs = 50;
 
 /// Runs `work` and turns exceptions into diagnostics for the GUI.
-std::optional<JobFailure> carry_out(const std::function<void(const JobContext&)>& work,
-                                    const JobContext& context, bool& was_canceled) {
+std::optional<JobFailure> run_work(const std::function<void(const JobContext&)>& work,
+                                   const JobContext& context, bool& was_canceled) {
   using Kind = JobFailure::Kind;
   try {
     work(context);
@@ -102,7 +102,7 @@ void Jobs::run(const std::shared_ptr<Entry>& entry) {
       });
     });
     bool was_canceled = false;
-    const std::optional<JobFailure> failure = carry_out(entry->work, context, was_canceled);
+    const std::optional<JobFailure> failure = run_work(entry->work, context, was_canceled);
     // `this` outlives the threads because the destructor waits for them. Posted calls that are not
     // delivered by then are dropped with the object.
     QMetaObject::invokeMethod(

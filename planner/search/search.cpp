@@ -14,11 +14,11 @@
 #include "core/lowering/lower.hpp"
 #include "planner/search/candidates.hpp"
 #include "planner/search/explain.hpp"
-#include "planner/search/made_to_measure.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/prospects.hpp"
 #include "planner/search/stage_partition.hpp"
+#include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "simulator/predict/predict.hpp"
@@ -319,7 +319,7 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
     FixedChoices named = fixed;
     named.schedule.reset();
     SearchResult result = search(model, cluster, cost_model, goal, named, options);
-    measure_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
+    synthesize_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
     return result;
   }
   SearchJob job{.model = model,

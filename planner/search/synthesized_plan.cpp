@@ -1,4 +1,4 @@
-#include "planner/search/made_to_measure.hpp"
+#include "planner/search/synthesized_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ std::optional<std::vector<int>> caps_of(const Plan& plan, const Placement& place
   return caps;
 }
 
-std::string why_measured(const RankedPlan& named, const Evaluation& evaluation) {
+std::string why_synthesized(const RankedPlan& named, const Evaluation& evaluation) {
   const double saved = 1 - ratio(evaluation.step_time, named.evaluation.step_time);
   constexpr double kPercent = 100;
   return fmt::format("the synthesized order shortens the step of {} by {:.2f} % ({})",
@@ -101,31 +101,32 @@ std::string why_measured(const RankedPlan& named, const Evaluation& evaluation) 
 
 }  // namespace
 
-std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGraph& model,
-                                          const Cluster& cluster, const CostModel& cost_model) {
+std::optional<RankedPlan> synthesize_orders(const RankedPlan& named, const ModelGraph& model,
+                                            const Cluster& cluster, const CostModel& cost_model) {
   if (!can_be_measured(named.plan)) return std::nullopt;
-  RankedPlan measured;
-  measured.plan = named.plan;
-  measured.plan.orders.clear();
-  measured.plan.strategy.schedule = kSynthesizedSchedule;
-  if (!check_plan(measured.plan, model, cluster).empty()) return std::nullopt;
+  RankedPlan synthesized;
+  synthesized.plan = named.plan;
+  synthesized.plan.orders.clear();
+  synthesized.plan.strategy.schedule = kSynthesizedSchedule;
+  if (!check_plan(synthesized.plan, model, cluster).empty()) return std::nullopt;
   SynthesisRequest request;
-  request.placement = schedule_of(measured.plan).placement;
+  request.placement = schedule_of(synthesized.plan).placement;
   request.microbatches = static_cast<int>(microbatch_count(named.plan.strategy));
-  request.times = stage_times_of(measured.plan, model, cluster, cost_model);
-  const auto caps = caps_of(measured.plan, request.placement, model, cluster, cost_model.memory());
+  request.times = stage_times_of(synthesized.plan, model, cluster, cost_model);
+  const auto caps =
+      caps_of(synthesized.plan, request.placement, model, cluster, cost_model.memory());
   if (!caps) return std::nullopt;
   request.caps = *caps;
   if (Schedule seed = schedule_of(named.plan); seed.placement == request.placement)
     request.seeds.push_back(std::move(seed));
   if (problem_of(request)) return std::nullopt;
-  measured.plan.orders = best_within_caps(request).schedule.orders;
-  measured.evaluation = predict({measured.plan, model, cluster, cost_model}).evaluation;
-  const bool is_better = measured.evaluation.step_time < named.evaluation.step_time ||
+  synthesized.plan.orders = best_within_caps(request).schedule.orders;
+  synthesized.evaluation = predict({synthesized.plan, model, cluster, cost_model}).evaluation;
+  const bool is_better = synthesized.evaluation.step_time < named.evaluation.step_time ||
                          !fits_in_memory(named.evaluation);
-  if (!is_better || !fits_in_memory(measured.evaluation)) return std::nullopt;
-  measured.why = why_measured(named, measured.evaluation);
-  return measured;
+  if (!is_better || !fits_in_memory(synthesized.evaluation)) return std::nullopt;
+  synthesized.why = why_synthesized(named, synthesized.evaluation);
+  return synthesized;
 }
 
 Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
@@ -149,17 +150,17 @@ Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const 
     plain.schedule = kDefaultSchedule;
     return complete_plan(plain, model, cluster, cost_model);  // throws with the reason
   }
-  if (auto measured = made_to_measure(*best, model, cluster, cost_model))
-    return std::move(measured->plan);
+  if (auto synthesized = synthesize_orders(*best, model, cluster, cost_model))
+    return std::move(synthesized->plan);
   return std::move(best->plan);
 }
 
-void measure_best_rows(SearchResult& result, const ModelGraph& model, const Cluster& cluster,
-                       const CostModel& cost_model, int threads) {
+void synthesize_best_rows(SearchResult& result, const ModelGraph& model, const Cluster& cluster,
+                          const CostModel& cost_model, int threads) {
   const std::size_t rows = std::min(result.plans.size(), kRowsMeasured);
   parallel_for(rows, threads, [&](std::size_t i) {
-    if (auto measured = made_to_measure(result.plans[i], model, cluster, cost_model))
-      result.plans[i] = std::move(*measured);
+    if (auto synthesized = synthesize_orders(result.plans[i], model, cluster, cost_model))
+      result.plans[i] = std::move(*synthesized);
   });
   std::stable_sort(result.plans.begin(), result.plans.end(),
                    [](const RankedPlan& a, const RankedPlan& b) {

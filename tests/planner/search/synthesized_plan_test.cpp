@@ -1,5 +1,5 @@
 /// `--schedule auto`: never slower than published schedules, and reproducible from the plan file.
-#include "planner/search/made_to_measure.hpp"
+#include "planner/search/synthesized_plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ Ticks fastest_by_name(const Strategy& split, const SmallJob& job) {
   return fastest;
 }
 
-TEST(MadeToMeasure, IsNeverSlowerThanAScheduleByName) {
+TEST(SynthesizedPlan, IsNeverSlowerThanAScheduleByName) {
   int better = 0;
   for (const auto& [pipeline, chunks, batch] :
        {std::tuple(2, 1, 4), std::tuple(2, 1, 8), std::tuple(4, 1, 8), std::tuple(4, 1, 12),
@@ -61,7 +61,7 @@ TEST(MadeToMeasure, IsNeverSlowerThanAScheduleByName) {
   EXPECT_GE(better, 1);  // six blocks on four devices: no published schedule is optimal
 }
 
-TEST(MadeToMeasure, OrdersComeBackFromThePlanFile) {
+TEST(SynthesizedPlan, OrdersComeBackFromThePlanFile) {
   const SmallJob job = job_on(4, 8, 40_GiB);
   PlanFile file;
   file.plan = complete_plan(split_of(4, 1, 1, 8), job.model, job.cluster, *job.cost_model);
@@ -72,7 +72,7 @@ TEST(MadeToMeasure, OrdersComeBackFromThePlanFile) {
   EXPECT_EQ(plan_file_from_json(to_json(file), "x.plan.json"), file);
 }
 
-TEST(MadeToMeasure, TheSearchRanksMeasuredRowsAmongTheOthers) {
+TEST(SynthesizedPlan, IsRankedAmongTheOthers) {
   SmallJob job = job_on(4, 8, 40_GiB);
   job.fixed.pipeline = 4;
   const SearchResult by_name = job.search();
@@ -84,7 +84,7 @@ TEST(MadeToMeasure, TheSearchRanksMeasuredRowsAmongTheOthers) {
   EXPECT_FALSE(measured.certificate.proved_optimal);
 }
 
-TEST(MadeToMeasure, BrokenOrdersAreRefusedWithDeviceAndAction) {
+TEST(SynthesizedPlan, BrokenOrdersAreRefusedWithDeviceAndAction) {
   const SmallJob job = job_on(2, 4, 40_GiB);
   Plan plan = complete_plan(split_of(2, 1, 1, 4), job.model, job.cluster, *job.cost_model);
   plan.strategy.schedule = kSynthesizedSchedule;

@@ -22,8 +22,8 @@ inline std::string choices_text(const std::vector<std::string>& words) {
 /// `parse` returns nullopt for an unknown word: a UsageError that suggests one of `words`. `Value`
 /// is the parsed type, or an optional of it where it matters whether the option was given.
 template <class Value, class Parse>
-CLI::Option* add_word_flag(CLI::App& app, const std::string& flag, Value& value, Parse parse,
-                           const std::vector<std::string>& words, const std::string& description) {
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, Value& value, Parse parse,
+                        const std::vector<std::string>& words, const std::string& description) {
   const auto set_value = [&value, flag, parse, words](const std::string& text) {
     const auto parsed = parse(text);
     if (!parsed)
@@ -37,14 +37,14 @@ CLI::Option* add_word_flag(CLI::App& app, const std::string& flag, Value& value,
 }
 
 /// The same for a value that stays text.
-inline CLI::Option* add_word_flag(CLI::App& app, const std::string& flag, std::string& value,
-                                  const std::vector<std::string>& words,
-                                  const std::string& description) {
+inline CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& value,
+                               const std::vector<std::string>& words,
+                               const std::string& description) {
   const auto known = [words](const std::string& text) -> std::optional<std::string> {
     if (std::find(words.begin(), words.end(), text) == words.end()) return std::nullopt;
     return text;
   };
-  return add_word_flag(app, flag, value, known, words, description);
+  return add_choice(app, flag, value, known, words, description);
 }
 
 }  // namespace meshwright
