@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/flags/strategy_flags.hpp"
-#include "core/base/error.hpp"
+#include "cli/flags/usage_error.hpp"
 
 namespace meshwright {
 

@@ -158,10 +158,6 @@ int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
 
 }  // namespace
 
-void refuse_flag(const std::string& flag, std::string what, std::string hint) {
-  throw UsageError({.where = flag, .what = std::move(what), .hint = std::move(hint)});
-}
-
 std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
+#include "cli/flags/usage_error.hpp"
 #include "core/plan/plan.hpp"
 #include "core/plan/stage_cut.hpp"
 #include "planner/search/search.hpp"
@@ -17,15 +17,6 @@ class App;
 }
 
 namespace meshwright {
-
-/// The command line itself cannot be parsed: exit code 2; any other wrong input is 3.
-class UsageError : public InputError {
- public:
-  using InputError::InputError;
-};
-
-/// Throws UsageError.
-[[noreturn]] void refuse_flag(const std::string& flag, std::string what, std::string hint);
 
 /// The flags that were given; the others are empty.
 struct StrategyFlags {

@@ -8,6 +8,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/output_flags.hpp"
+#include "cli/flags/usage_error.hpp"
 #include "cli/program/error_output.hpp"
 #include "cli/program/usage_errors.hpp"
 #include "cli/run/run_failed.hpp"
