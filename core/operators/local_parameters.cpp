@@ -10,11 +10,12 @@ struct VocabularyRows {
   std::int64_t rows = 0;  ///< of tables sharded by vocabulary
 };
 
-/// Elements of a parameter on one rank. Token tables and the head are padded before sharding.
+/// Elements of a parameter on one rank. Token tables and the head, with its bias, are padded before
+/// sharding.
 std::int64_t local_elements(const ParameterTensor& parameter, VocabularyRows vocabulary,
                             const ParallelDegrees& degrees) {
   std::int64_t count = 1;
-  bool padded = parameter.cut != ParameterCut::kTensor || parameter.shape.size() != 2;
+  bool padded = parameter.cut != ParameterCut::kTensor || parameter.shape.size() > 2;
   for (std::int64_t extent : parameter.shape) {
     if (!padded && extent == vocabulary.rows) {
       extent = padded_vocabulary(extent, degrees.tensor);

@@ -33,6 +33,7 @@ ParameterRun StageParameters::make_run(bool expert, const RunLayout& layout, std
                  std::span(initial).last(static_cast<std::size_t>(shard.elements())),
                  rank_.progress.beats);
   }
+  MW_CHECK(layout.pieces.empty() || layout.pieces.back().all.end == std::ssize(initial));
   ParameterRun run(rank_, layout, initial);
   if (layout.shards_gradients && layout.splits_backward && !expert)
     run.store_separately(blocks_of_backward_input());

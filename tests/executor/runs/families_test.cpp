@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "core/operators/local_parameters.hpp"
+#include "executor/parameters/parameter_shards.hpp"
 #include "models/families/transformer_families.hpp"
+#include "models/load/load.hpp"
 #include "tests/executor/runs/expect_same.hpp"
 
 namespace meshwright {
@@ -104,6 +107,23 @@ TEST_P(EveryFamily, TrainsOnOneRank) {
   // A vocabulary of 200: the initial loss is about ln 200.
   EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
+}
+// The vocabulary of 200 is padded to 256, also in the bias of the logits (BERT).
+TEST_P(EveryFamily, HoldsTheParametersThatTheGraphCounts) {
+  const ModelGraph model =
+      model_from_config({.name = "tiny", .where = "tiny.json", .text = GetParam().config});
+  std::vector<LayerId> layers;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) layers.emplace_back(i);
+  for (const int tensor : {1, 2}) {
+    Strategy strategy = base();
+    strategy.degrees.tensor = tensor;
+    LocalParameters counted;
+    for (const LayerId layer : layers)
+      counted += local_parameters(model, layer, shard_shape_of(strategy));
+    const PartShards held = shards_of_part(model, layers, strategy, RankId(0));
+    EXPECT_EQ(held.dense, counted.dense) << tensor << " tensor ranks";
+    EXPECT_EQ(held.expert, counted.expert) << tensor << " tensor ranks";
+  }
 }
 TEST_P(EveryFamily, TrainsEquallyWithTensorParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.tensor = 2; });

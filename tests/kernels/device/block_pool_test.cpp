@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <new>
+#include <vector>
 
 #include "tests/kernels/device/late_device.hpp"
 
@@ -14,6 +16,11 @@ constexpr std::int64_t kAll = std::int64_t{8} << 20;
 std::int64_t taken = 0;
 std::map<void*, std::int64_t>& sizes() {
   static std::map<void*, std::int64_t> all;
+  return all;
+}
+
+std::vector<void*>& events() {
+  static std::vector<void*> all;
   return all;
 }
 
@@ -32,15 +39,24 @@ BlockPool::Source source() {
                 ::operator delete(memory);
               },
           .wait_for_all_work = [] {},
-          .create_event = late_device().create_event,
+          .create_event =
+              [] {
+                events().push_back(late_device().create_event());
+                return events().back();
+              },
           .record = late_device().record,
           .is_complete = [](void* event) { return late::event_at(event)->is_complete; }};
 }
 
+/// Pools live as long as the program: they keep their blocks and events.
 class Blocks : public testing::Test {
  protected:
   void SetUp() override { taken = 0; }
   ~Blocks() override {
+    for (const auto& [memory, size] : sizes()) ::operator delete(memory);
+    sizes().clear();
+    for (void* event : events()) late_device().destroy_event(event);
+    events().clear();
     late_device().destroy_stream(one);
     late_device().destroy_stream(other);
   }

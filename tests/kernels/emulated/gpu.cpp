@@ -12,7 +12,7 @@
 
 namespace emulated {
 
-thread_local Dim thread_index, block_index, block_dim, grid_dim;
+constinit thread_local Dim thread_index, block_index, block_dim, grid_dim;
 
 namespace {
 

@@ -28,7 +28,7 @@ inline constexpr int kLanes = 32;
 
 struct Dim {
   unsigned x = 1, y = 1, z = 1;
-  Dim() = default;
+  constexpr Dim() = default;
   Dim(unsigned dim_x, unsigned dim_y = 1, unsigned dim_z = 1)  // NOLINT: as CUDA's own
       : x(dim_x), y(dim_y), z(dim_z) {}
 };
@@ -49,7 +49,7 @@ class DeviceAtWork {
 
 // ---- of the calling thread ----
 
-extern thread_local Dim thread_index, block_index, block_dim, grid_dim;
+extern constinit thread_local Dim thread_index, block_index, block_dim, grid_dim;
 
 /// Waits for all threads of the block that have not exited.
 void meet_block();
