@@ -168,7 +168,8 @@ TEST_F(Program, FixedChoicesAreKept) {
   const ProgramRun planned =
       run("plan" + job_ + "--fix --tp 4 --pp 2 --micro-batch 2 --recompute full --json");
   ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
-  for (const Json& plan : Json::parse(planned.standard_output)["plans"]) {
+  const Json printed = Json::parse(planned.standard_output);
+  for (const Json& plan : printed["plans"]) {
     EXPECT_EQ(plan["strategy"]["tp"], 4);
     EXPECT_EQ(plan["strategy"]["pp"], 2);
     EXPECT_EQ(plan["strategy"]["micro_batch"], 2);
