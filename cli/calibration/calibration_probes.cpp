@@ -30,7 +30,7 @@ std::int64_t parameters_of_block(const ProbeShape& shape) {
 }
 
 int blocks_of(const ProbeShape& shape) {
-  const std::int64_t one = 2 * 4 * parameters_of_block(shape);  // fp32 weights and gradients
+  const std::int64_t one = 8 * parameters_of_block(shape);  // fp32 weights and gradients
   return static_cast<int>(std::max<std::int64_t>(1, (kWeightsAndGradients + one - 1) / one));
 }
 

@@ -64,6 +64,7 @@ Value read_name(JsonObjectReader& reader, std::string_view key, int count) {
   const std::string name = reader.text(key);
   if (const auto value = value_named<Value>(name, count)) return *value;
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) names.emplace_back(name_of(static_cast<Value>(i)));
   if (!name.empty())
     reader.note(key, fmt::format("invalid value '{}'", name), suggest(name, names));

@@ -247,7 +247,7 @@ std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
 Strategy strategy_from_json(const JsonValue& value, const std::string& place,
                             std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
-  const Strategy strategy = read_strategy(reader);
+  Strategy strategy = read_strategy(reader);
   reader.finish();
   return strategy;
 }

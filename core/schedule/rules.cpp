@@ -254,6 +254,7 @@ std::string_view unsynthesized_schedule(int chunks) { return chunks > 1 ? "hanay
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kRules));
   for (const ScheduleRule& rule : kRules) names.emplace_back(rule.name);
   return names;
 }

@@ -268,17 +268,17 @@ std::vector<double> peak_activations(const Schedule& schedule, double freed_by_i
     std::int64_t held = 0;
     std::int64_t half_freed = 0;
     double peak = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const bool forward_follows = order[i].overlaps_next && order[i].pass != Pass::kForward;
+    for (const Action& action : order) {
+      const bool forward_follows = action.overlaps_next && action.pass != Pass::kForward;
       if (forward_follows) {
         const double with_forward = static_cast<double>(held + 1) -
                                     freed_by_input_gradient * static_cast<double>(half_freed);
         peak = std::max(peak, with_forward);
       }
-      if (order[i].pass == Pass::kForward) ++held;
-      if (order[i].pass == Pass::kBackward) --held;
-      if (order[i].pass == Pass::kBackwardInput) ++half_freed;
-      if (order[i].pass == Pass::kBackwardWeight) --held, --half_freed;
+      if (action.pass == Pass::kForward) ++held;
+      if (action.pass == Pass::kBackward) --held;
+      if (action.pass == Pass::kBackwardInput) ++half_freed;
+      if (action.pass == Pass::kBackwardWeight) --held, --half_freed;
       peak = std::max(peak, static_cast<double>(held) -
                                 freed_by_input_gradient * static_cast<double>(half_freed));
     }

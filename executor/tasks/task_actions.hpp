@@ -35,6 +35,7 @@ class TaskActions {
   /// Sets a callback to be called with true before and false after every wait for another rank
   /// inside a computation: the key-value exchange of ring attention. Default: there are no such
   /// waits.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): overriding functions keep it
   virtual void set_wait_callback(std::function<void(bool begins)> /*callback*/) {}
   /// Blocks until this rank may compute. Called before compute() and prepare(), which are timed;
   /// this wait is not.
