@@ -55,7 +55,7 @@ std::optional<PipelineAction> pipeline_action(std::string_view name) {
   if (!stage || name.empty()) return std::nullopt;
   constexpr std::string_view kLetters = "FBIW";  // in the order of SliceKind
   const std::size_t kind = kLetters.find(name.front());
-  if (kind == kLetters.npos) return std::nullopt;
+  if (kind == std::string_view::npos) return std::nullopt;
   action.kind = static_cast<SliceKind>(kind);
   name.remove_prefix(1);
   const auto microbatch = number_at(name);
