@@ -37,6 +37,7 @@ class RunMpi : public TinyRun {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);  // needs rights of ptrace
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // OpenMPI never frees some memory
   }
   ProgramCall alone(const std::string& kind, const std::string& how = kTwoStages) const {
     return call_of(how + " --ranks " + kind);
