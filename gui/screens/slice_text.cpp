@@ -35,6 +35,7 @@ QString cause_text(IdleCause cause) {
       QT_TRANSLATE_NOOP("QObject", "waiting for other stages"),
       QT_TRANSLATE_NOOP("QObject", "waiting for communication"),
       QT_TRANSLATE_NOOP("QObject", "unknown")};
+  static_assert(kNames.back() != nullptr);
   return QObject::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 

@@ -74,6 +74,7 @@ QString title_of(SweepKnob knob) {
       QT_TRANSLATE_NOOP("SweepAxis", "micro-batch size"),
       QT_TRANSLATE_NOOP("SweepAxis", "recompute"),
       QT_TRANSLATE_NOOP("SweepAxis", "ZeRO")};
+  static_assert(kTitles.back() != nullptr);
   return SweepAxisWords::tr(kTitles[static_cast<std::size_t>(knob)]);
 }
 

@@ -20,6 +20,7 @@ QString part_name(KernelKind kind) {
       QT_TRANSLATE_NOOP("Parts", "expert matrix products"), QT_TRANSLATE_NOOP("Parts", "attention"),
       QT_TRANSLATE_NOOP("Parts", "memory-bound kernels"),
       QT_TRANSLATE_NOOP("Parts", "optimizer kernels")};
+  static_assert(kNames.back() != nullptr);
   return PartWords::tr(kNames[static_cast<std::size_t>(kind)]);
 }
 
@@ -28,6 +29,7 @@ QString part_name(BubbleCause cause) {
       QT_TRANSLATE_NOOP("Parts", "bubble: warm-up"), QT_TRANSLATE_NOOP("Parts", "bubble: drain"),
       QT_TRANSLATE_NOOP("Parts", "bubble: dependency"),
       QT_TRANSLATE_NOOP("Parts", "bubble: imbalance")};
+  static_assert(kNames.back() != nullptr);
   return PartWords::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 
@@ -40,6 +42,7 @@ QString part_name(PruneReason reason) {
       QT_TRANSLATE_NOOP("Parts", "structure"), QT_TRANSLATE_NOOP("Parts", "schedule"),
       QT_TRANSLATE_NOOP("Parts", "memory"),    QT_TRANSLATE_NOOP("Parts", "bound"),
       QT_TRANSLATE_NOOP("Parts", "dominated"), QT_TRANSLATE_NOOP("Parts", "trainer")};
+  static_assert(kNames.back() != nullptr);
   return PartWords::tr(kNames[static_cast<std::size_t>(reason)]);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "gui/timeline/tracks.hpp"
 
@@ -77,7 +76,9 @@ CoverageLevel rounded(const std::vector<std::int64_t>& busy, std::size_t channel
     double carried = 0;
     for (std::size_t i = c; i < busy.size(); i += channels) {
       const double wanted = static_cast<double>(busy[i]) * scale + carried;
-      const auto share = std::clamp<std::int64_t>(std::llround(wanted), 0, kFull);
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): above -0.5; llround() is a call per bin
+      const auto share =
+          std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted + 0.5), 0, kFull);
       level.shares[i] = static_cast<std::uint16_t>(share);
       carried = wanted - static_cast<double>(share);
     }

@@ -75,7 +75,8 @@ class PixelSums {
   void write(std::vector<std::uint16_t>& shares) const {
     shares.resize(sums_.size());
     for (std::size_t i = 0; i < sums_.size(); ++i)
-      shares[i] = static_cast<std::uint16_t>(std::lround(std::min(sums_[i], 1.0F) * kFullShare));
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative; lround() is a call per pixel
+      shares[i] = static_cast<std::uint16_t>(std::min(sums_[i], 1.0F) * kFullShare + 0.5F);
   }
 
  private:

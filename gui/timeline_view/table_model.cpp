@@ -113,6 +113,7 @@ QVariant TimelineTableModel::headerData(int section, Qt::Orientation orientation
       QT_TR_NOOP("Rank"),  QT_TR_NOOP("Stream"),      QT_TR_NOOP("Stage"), QT_TR_NOOP("Name"),
       QT_TR_NOOP("Kind"),  QT_TR_NOOP("Micro-batch"), QT_TR_NOOP("Start"), QT_TR_NOOP("Duration"),
       QT_TR_NOOP("Slack"), QT_TR_NOOP("Waits for")};
+  static_assert(kTitles.back() != nullptr);
   if (section < 0 || section >= kColumnCount) return {};
   return tr(kTitles[static_cast<std::size_t>(section)]);
 }

@@ -22,6 +22,7 @@ QString cause_text(IdleCause cause) {
       QT_TRANSLATE_NOOP("Timeline", "warm-up"), QT_TRANSLATE_NOOP("Timeline", "drain"),
       QT_TRANSLATE_NOOP("Timeline", "dependency"), QT_TRANSLATE_NOOP("Timeline", "communication"),
       QT_TRANSLATE_NOOP("Timeline", "idle")};
+  static_assert(kNames.back() != nullptr);
   return Words::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 

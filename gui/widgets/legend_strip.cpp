@@ -20,6 +20,7 @@ QString word_of(SliceKind kind) {
       QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "copy"),
       QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "kernel"),
       QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "host")};
+  static_assert(kNames.back() != nullptr);
   return LegendStrip::tr(kNames[static_cast<std::size_t>(kind)]);
 }
 

@@ -34,6 +34,7 @@ constexpr std::array<MemoryEntry, kMemoryClassCount> kMemoryEntries{{
      QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "communication")},
     {"#999999", Qt::BDiagPattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "reserved")},
 }};
+static_assert(kMemoryEntries.back().text != nullptr);
 
 const MemoryEntry& entry_of(MemoryClass memory_class) {
   return kMemoryEntries[static_cast<std::size_t>(memory_class)];
