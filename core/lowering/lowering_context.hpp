@@ -77,7 +77,8 @@ struct LoweringContext {
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
 
   // layers
-  ShardShape shard, wide_shard;                      ///< of PlacedLayer::is_wide: in 16 bits
+  ShardShape shard;                                  ///< of all layers but wide ones
+  ShardShape wide_shard;                             ///< of PlacedLayer::is_wide
   std::vector<LayerHoldings> classes, wide_classes;  ///< by layer class
   int quantized_copies = 0;                          ///< of cached weights, if GEMMs are quantized
 

@@ -15,9 +15,9 @@ namespace meshwright {
 /// One layer of a slice.
 struct SliceLayer {
   LayerId layer;
-  LayerParts parts;  ///< of its class
-  const ShardShape* shard = nullptr;
-  bool recomputes = false;  ///< `parts.recompute` comes before its backward pass
+  LayerParts parts;                   ///< of its class
+  const ShardShape* shard = nullptr;  ///< of this layer; instead of LayerCall::shard
+  bool recomputes = false;            ///< `parts.recompute` comes before its backward pass
 };
 struct SliceLayers {
   std::vector<SliceLayer> layers;

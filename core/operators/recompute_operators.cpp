@@ -182,7 +182,7 @@ Bytes kept_with_modules(const ModelGraph& model, std::span<const Operator> opera
   std::vector<TensorId> seen;
   Bytes bytes;
   for (const Operator& op : operators) {
-    if (!is_saved_by(memory, op)) continue;
+    if (!saves_tensors_of(op, memory)) continue;
     for (const TensorId id : op.kept) {
       const ActivationTensor& tensor = activation_of(model, id);
       const bool is_fused = tensor.per_key && shard.attention == AttentionAlgorithm::kFlash;
@@ -224,10 +224,6 @@ Bytes kept_with_recomputed_operators(const ModelGraph& model, LayerId layer,
   return recompute.kind == RecomputeKind::kTorchSelective
              ? kept_by_torch(model, operators, shard)
              : kept_with_modules(model, operators, shard, recompute, memory);
-}
-
-bool is_saved_by(const TrainerMemory& memory, const Operator& op) {
-  return !(memory.weighs_expert_activations && std::holds_alternative<TokenCombine>(op.shape));
 }
 
 bool has_module(const ModelGraph& model, RecomputeModule module) {

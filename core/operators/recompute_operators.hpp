@@ -28,9 +28,6 @@ Bytes kept_with_recomputed_operators(const ModelGraph& model, LayerId layer,
                                      const ShardShape& shard, const Recompute& recompute,
                                      const TrainerMemory& memory);
 
-/// False if the operator's saved tensors are not needed: TrainerMemory::weighs_expert_activations.
-bool is_saved_by(const TrainerMemory& memory, const Operator& op);
-
 /// True if any operator of the model belongs to the module.
 bool has_module(const ModelGraph& model, RecomputeModule module);
 

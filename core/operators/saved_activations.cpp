@@ -81,7 +81,7 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
   skip_logits(operators, sum);
   Bytes statistics;
   for (const Operator& op : operators) {
-    if (!is_saved_by(memory, op)) continue;
+    if (!saves_tensors_of(op, memory)) continue;
     if (is_quantized(model, id_of(model, op), shard)) {
       for (const TensorId id : op.kept)
         sum.add(quantized_activation(activation_of(model, id), shard));
@@ -97,6 +97,10 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
       for (const TensorId id : op.outputs) sum.add(id);
   }
   return sum.sum() + statistics;
+}
+
+bool saves_tensors_of(const Operator& op, const TrainerMemory& memory) {
+  return !memory.weighs_expert_activations || !std::holds_alternative<TokenCombine>(op.shape);
 }
 
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,

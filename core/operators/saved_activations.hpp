@@ -20,6 +20,8 @@ namespace meshwright {
 /// trainers do not save what experts return: TrainerMemory::weighs_expert_activations.
 Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
                             const Recompute& recompute, const TrainerMemory& memory = {});
+/// False for operators whose backward pass needs no saved tensors under this trainer.
+bool saves_tensors_of(const Operator& op, const TrainerMemory& memory);
 
 /// Memory that the layer's weight gradients still need after its input gradients: the inputs of the
 /// GEMMs and the gradients of their outputs. A GPT layer: T B H (14 + 18) bytes (Zero Bubble,

@@ -79,7 +79,7 @@ std::string_view name_of(RingOrder order) {
 }
 
 std::optional<RingOrder> ring_order_from_name(std::string_view name) {
-  return value_named<RingOrder>(name, 2);
+  return value_named<RingOrder>(name, kRingOrderCount);
 }
 
 }  // namespace meshwright

@@ -49,6 +49,7 @@ enum class RingOrder : std::uint8_t {
   kNeighbors,   ///< rank order: node by node, so the ring leaves each node once
   kAlternating  ///< the first rank of every node, then the second: every hop is inter-node
 };
+inline constexpr int kRingOrderCount = 2;
 std::string_view name_of(RingOrder order);  ///< "neighbours", "alternating"
 std::optional<RingOrder> ring_order_from_name(std::string_view name);
 

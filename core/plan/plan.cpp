@@ -9,7 +9,7 @@ std::string_view name_of(AttentionAlgorithm algorithm) {
 }
 
 std::optional<AttentionAlgorithm> attention_from_name(std::string_view name) {
-  return value_named<AttentionAlgorithm>(name, 2);
+  return value_named<AttentionAlgorithm>(name, kAttentionAlgorithmCount);
 }
 
 }  // namespace meshwright

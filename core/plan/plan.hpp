@@ -25,6 +25,7 @@ enum class AttentionAlgorithm : std::uint8_t {
   kFlash,    ///< fused, does not save scores (arXiv 2205.14135)
   kStandard  ///< two batched GEMMs and a softmax; scores are saved or recomputed
 };
+inline constexpr int kAttentionAlgorithmCount = 2;
 std::string_view name_of(AttentionAlgorithm algorithm);  ///< "flash", "standard"
 std::optional<AttentionAlgorithm> attention_from_name(std::string_view name);
 

@@ -135,11 +135,12 @@ struct LaunchNames {
 
 struct BubbleFormula;
 
-/// One schedule. To add a schedule, write a generator and add a row in rules.cpp; nothing else
-/// lists schedules.
+// Defaults of ScheduleRule; see requirements.hpp for those of other schedules.
 Placement one_chunk_placement(const ScheduleRequest& request);
 int one_version(const ScheduleRequest& request, PipelineRankId device);
 
+/// One schedule. To add a schedule, write a generator and add a row in rules.cpp; nothing else
+/// lists schedules.
 struct ScheduleRule {
   std::string_view name;     ///< "interleaved-1f1b"
   std::string_view summary;  ///< one line for users
