@@ -36,7 +36,7 @@ std::vector<std::string> error_cells(const ErrorFigures& figures) {
           fmt::format("{:.1f} %", 100 * figures.p90), fmt::format("{:+.1f} %", 100 * figures.bias)};
 }
 
-std::string empty_table(const DeviceFit& fit) {
+std::string errors_table(const DeviceFit& fit) {
   Table table = empty_table(left_aligned("family"), "kernels", "median", "p90", "bias", "held back",
                             "median", "p90", "bias");
   for (const FamilyError& family : fit.families) {
@@ -192,7 +192,7 @@ Outcome run_fit(const FitFlags& flags) {
   if (!flags.collectives.empty()) fit_collectives_of(flags, fit);
   std::vector<std::string> notes = fit.notes;
   notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
-  std::string report = flags.output.json ? json_text(fit, notes) : empty_table(fit);
+  std::string report = flags.output.json ? json_text(fit, notes) : errors_table(fit);
   if (!flags.output.json)
     for (const std::string& note : notes) report += fmt::format("Note: {}.\n", note);
   if (flags.output.file.empty()) return {.text = std::move(report)};

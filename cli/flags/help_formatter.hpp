@@ -1,5 +1,5 @@
-/// The layout of `meshwright --help` and `meshwright COMMAND --help`. For sources of this folder
-/// only: includes CLI11.
+/// The layout of `meshwright --help` and `meshwright COMMAND --help`, and options as it shows them.
+/// For sources of cli only: includes CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>

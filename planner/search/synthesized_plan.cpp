@@ -18,9 +18,9 @@ namespace {
 /// Limit of stages x micro-batches: synthesis takes about a second.
 constexpr std::int64_t kMostStageMicrobatches = 1 << 13;
 /// Rows of a search result for which orders are synthesized.
-constexpr std::size_t kRowsMeasured = 4;
+constexpr std::size_t kRowsSynthesized = 4;
 
-bool can_be_measured(const Plan& plan) {
+bool can_be_synthesized(const Plan& plan) {
   const ParallelDegrees& d = plan.strategy.degrees;
   return d.pipeline > 1 && (d.chunks == 1 || d.chunks % 2 == 0) &&
          plan.blocks_per_stage.size() == static_cast<std::size_t>(stage_count(d)) &&
@@ -103,7 +103,7 @@ std::string why_synthesized(const RankedPlan& named, const Evaluation& evaluatio
 
 std::optional<RankedPlan> synthesize_orders(const RankedPlan& named, const ModelGraph& model,
                                             const Cluster& cluster, const CostModel& cost_model) {
-  if (!can_be_measured(named.plan)) return std::nullopt;
+  if (!can_be_synthesized(named.plan)) return std::nullopt;
   RankedPlan synthesized;
   synthesized.plan = named.plan;
   synthesized.plan.orders.clear();
@@ -157,7 +157,7 @@ Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const 
 
 void synthesize_best_rows(SearchResult& result, const ModelGraph& model, const Cluster& cluster,
                           const CostModel& cost_model, int threads) {
-  const std::size_t rows = std::min(result.plans.size(), kRowsMeasured);
+  const std::size_t rows = std::min(result.plans.size(), kRowsSynthesized);
   parallel_for(rows, threads, [&](std::size_t i) {
     if (auto synthesized = synthesize_orders(result.plans[i], model, cluster, cost_model))
       result.plans[i] = std::move(*synthesized);

@@ -159,7 +159,7 @@ std::optional<Starts> starts_of_orders(const OperationNetwork& network,
     starts[at(o)] = std::max(starts[at(o)], time);
     if (--waiting[at(o)] == 0) sequence.push_back(o);
   };
-  // NOLINTNEXTLINE(modernize-loop-convert): it grows meanwhile
+  // NOLINTNEXTLINE(modernize-loop-convert): arrive() appends to it
   for (std::size_t k = 0; k < sequence.size(); ++k) {
     const std::int32_t o = sequence[k];
     const Ticks end = starts[at(o)] + network.duration[at(o)];

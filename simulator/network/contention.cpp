@@ -72,7 +72,7 @@ void FlowsOnLinks::collect_joined() {
     joined_links_.push_back(link);
   };
   for (const LinkId link : touched_) join(link);
-  // NOLINTNEXTLINE(modernize-loop-convert): join() makes it longer
+  // NOLINTNEXTLINE(modernize-loop-convert): join() appends to it
   for (std::size_t next = 0; next < joined_links_.size(); ++next)
     for (const std::size_t slot : on_link_[joined_links_[next].index()]) {
       if (flow_joined_[slot]) continue;
