@@ -24,7 +24,7 @@ namespace {
 
 struct PlanFlags {
   SourceFlags sources;
-  std::optional<int> gpus, top, threads;
+  std::optional<int> gpus, top, threads, time_limit;
   bool fix = false, why = false;
   StrategyFlags strategy;
   OutputFlags output;
@@ -34,6 +34,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kPlansShown = 10;
 constexpr CountRange kTopRange{.smallest = 1, .largest = 1000};
+constexpr int kSecondsAllowed = 10;
+constexpr CountRange kTimeLimitRange{.smallest = 0, .largest = 1 << 20};  ///< 0: no limit
 
 /// A progress line on standard error, rewritten in place; printed to terminals only.
 class ProgressLine {
@@ -112,15 +114,19 @@ Search run_search(const PlanFlags& flags) {
 
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
+  const auto seconds_since_start = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const int limit = flags.time_limit.value_or(kSecondsAllowed);
   search_run.result =
       search(model, cluster, *cost_model, search_run.goal, choices,
              {.top = flags.top.value_or(kPlansShown),
               .threads = flags.threads.value_or(0),
               .progress = [&](std::int64_t done, std::int64_t of) { progress.show(done, of); },
-              .canceled = is_interrupted});
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  search_run.time = Seconds(elapsed.count());
-  stop_if_interrupted();
+              .canceled = is_interrupted,
+              .is_out_of_time = [&] { return limit > 0 && seconds_since_start() > limit; }});
+  search_run.time = Seconds(seconds_since_start());
+  if (search_run.result.plans.empty()) stop_if_interrupted();
   for (const RankedPlan& ranked : search_run.result.plans) {
     const std::optional<ErrorBar> bar =
         error_bar_of(ranked.plan.strategy, model, cluster, search_run.trainer, ranked.evaluation,
@@ -220,6 +226,9 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   {
     const OptionGroup group(*command, "Search");
     add_count(*command, "--top", flags.top, kTopRange, "number of plans to list (default: 10)");
+    add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
+              "seconds to search before the best plans so far are printed with the optimality gap, "
+              "as after Ctrl-C; 0: until they are proved optimal (default: 10)");
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "search threads, without effect on the result; 0: all cores (default: 0)");
     command->add_flag("--why", flags.why, "explain every listed plan, not only the best one");
@@ -229,12 +238,14 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   add_choice_flags(*command, flags.strategy.choices);
   add_output_flags(*command, flags.output, "the best plan");
   command->footer(
-      "Searched unless given: --tp --pp --vpp --dp --ep --micro-batch --schedule --recompute "
-      "--zero\n"
-      "--sequence-parallel. All other options keep their default unless given. --trainer restricts "
-      "the\n"
-      "search to what this training program can run; without it, the default one gives only "
-      "costs.\n\n"
+      "Searched unless given: --tp --pp --vpp --dp --cp --ep --etp --micro-batch --schedule "
+      "--recompute\n"
+      "--zero --shard-ranks --bucket --overlap-gather --fsdp-no-reshard --sequence-parallel\n"
+      "--tp-comm-overlap --context-algorithm; --offload-optimizer if nothing fits otherwise. All "
+      "other\n"
+      "options keep their default unless given. --trainer restricts the search to what this "
+      "training\n"
+      "program can run; without it, the default one gives only costs.\n\n"
       "Examples:\n"
       "  meshwright plan --model gpt3-175b --cluster dgx-a100 --gpus 1024 --global-batch 1536 \\\n"
       "      --seq 2048 -o best.plan.json\n"
@@ -250,6 +261,7 @@ Outcome run_plan(const PlanFlags& flags) {
     outcome.exit_code = kExitNoPlanFits;
     return outcome;
   }
+  if (is_interrupted()) outcome.exit_code = kExitInterrupted;
   if (flags.output.file.empty()) return outcome;
   write_file(flags.output.file, to_json(plan_file_of(run)));
   if (flags.output.file == "-") outcome.text.clear();  // standard output is the plan file

@@ -35,7 +35,7 @@ void add_ratio(CLI::App& app, const std::string& flag, double& value,
       ->type_name("X");
 }
 
-void read_order(const std::string& text, RankOrder& order) {
+RankOrder read_order(const std::string& text) {
   const std::optional<RankOrder> parsed = rank_order_from_text(text);
   if (!parsed) {
     std::vector<std::string> names;
@@ -48,7 +48,7 @@ void read_order(const std::string& text, RankOrder& order) {
          .hint = fmt::format("write the axis of consecutive ranks first; the default is {}",
                              to_text(RankOrder{}))});
   }
-  order = *parsed;
+  return *parsed;
 }
 
 constexpr CountRange kStageRange{.smallest = 0, .largest = 1 << 16};
@@ -100,11 +100,13 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
       ->type_name("N,N,...");
 }
 
-void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
+void add_model_axis_flags(CLI::App& app, FixedChoices& choices) {
+  ModelParallelism& options = choices.model_parallelism;
   std::optional<OptionGroup> group(std::in_place, app, "Tensor and context parallelism");
-  app.add_flag("--tp-comm-overlap", options.tensor_overlap,
-               "overlap tensor-parallel communication with GEMMs; requires --sequence-parallel");
-  add_choice(app, "--context-algorithm", options.context, context_algorithm_from_name,
+  app.add_flag_callback(
+      "--tp-comm-overlap", [&choices] { choices.tensor_overlap = true; },
+      "overlap tensor-parallel communication with GEMMs; requires --sequence-parallel");
+  add_choice(app, "--context-algorithm", choices.context_algorithm, context_algorithm_from_name,
              {"all-gather", "ring", "all-to-all"},
              "communication of context-parallel attention (default: all-gather)");
   group.emplace(app, "Mixture of experts");
@@ -126,7 +128,8 @@ void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
                "overlap dispatch and combine with kernels of another micro-batch");
   group.emplace(app, kSizeOptions);
   app.add_option_function<std::string>(
-         "--rank-order", [&options](const std::string& text) { read_order(text, options.order); },
+         "--rank-order",
+         [&choices](const std::string& text) { choices.rank_order = read_order(text); },
          fmt::format("order of the parallel axes, consecutive ranks first (default: {})",
                      to_text(RankOrder{})))
       ->type_name("ORDER");

@@ -38,6 +38,13 @@ void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRa
       ->type_name("N");
 }
 
+/// "--flag" and "--no-flag".
+void add_switch(CLI::App& app, const std::string& flag, std::optional<bool>& value,
+                const std::string& description) {
+  app.add_flag_callback(
+      flag, [&value] { value = true; }, description);
+}
+
 constexpr const char* kComputeOptions = "Precision and activation memory";
 
 void add_size_flags(CLI::App& app, FixedChoices& choices) {
@@ -60,23 +67,23 @@ void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
              {"auto", "ring", "tree", "nvls", "hierarchical"},
              "algorithm of data-parallel collectives; auto: the choice of NCCL's tuner "
              "(default: auto)");
-  add_choice(app, "--bucket", d.buckets, buckets_from_text,
+  add_choice(app, "--bucket", choices.buckets, buckets_from_text,
              {"none", "pytorch", "megatron", "25MiB"},
              "overlap gradient reduction with the backward pass in buckets of this size "
              "(default: none)")
       ->type_name("{none,pytorch,megatron,SIZE}");
-  app.add_flag("--overlap-gather", d.overlap_gather,
-               "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
-  add_number_flag(app, "--fsdp-prefetch", d.prefetch, {.smallest = 0, .largest = 64},
-                  "ZeRO 3: layers to all-gather ahead of use (default: 1)");
+  add_switch(app, "--overlap-gather", choices.overlap_gather,
+             "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
+  add_count_flag(app, "--fsdp-prefetch", choices.prefetch, {.smallest = 0, .largest = 64},
+                 "ZeRO 3: layers to all-gather ahead of use (default: 1)");
   app.add_flag_callback(
-      "--fsdp-no-reshard", [&d] { d.reshard_after_forward = false; },
+      "--fsdp-no-reshard", [&choices] { choices.reshard_after_forward = false; },
       "ZeRO 3: do not reshard parameters between forward and backward pass");
-  add_number_flag(app, "--shard-ranks", d.shard_ranks, {.smallest = 0, .largest = 1 << 20},
-                  "size of a ZeRO shard group (hybrid sharding); 0: all data-parallel ranks "
-                  "(default: 0)");
-  app.add_flag("--offload-optimizer", d.offload_optimizer,
-               "keep optimizer state in host memory and run the optimizer on the CPU");
+  add_count_flag(app, "--shard-ranks", choices.shard_ranks, {.smallest = 0, .largest = 1 << 20},
+                 "size of a ZeRO shard group (hybrid sharding); 0: all data-parallel ranks "
+                 "(default: 0)");
+  add_switch(app, "--offload-optimizer", choices.offload_optimizer,
+             "keep optimizer state in host memory and run the optimizer on the CPU");
   add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
                   "number of parameter servers (default: 1)");
   app.add_flag("--colocated-servers", d.colocated_servers,
@@ -213,7 +220,7 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   add_data_parallelism_flags(app, choices);
   add_sequence_parallel_flags(app, choices);
   add_compute_flags(app, choices);
-  add_model_axis_flags(app, choices.model_parallelism);
+  add_model_axis_flags(app, choices);
 }
 
 void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
@@ -234,6 +241,15 @@ bool is_any_given(const StrategyFlags& flags) {
                          c.recompute.has_value(),
                          c.dtype.has_value(),
                          c.attention.has_value(),
+                         c.buckets.has_value(),
+                         c.overlap_gather.has_value(),
+                         c.reshard_after_forward.has_value(),
+                         c.offload_optimizer.has_value(),
+                         c.tensor_overlap.has_value(),
+                         c.prefetch.has_value(),
+                         c.shard_ranks.has_value(),
+                         c.context_algorithm.has_value(),
+                         c.rank_order.has_value(),
                          c.data_parallelism != DataParallelism{},
                          c.model_parallelism != ModelParallelism{},
                          c.precision != Precision{},
@@ -249,22 +265,11 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   if (!flags.global_batch) throw_missing("--global-batch", "for example --global-batch 512");
   if (!flags.sequence_length) throw_missing("--seq", "for example --seq 2048");
   const FixedChoices& c = flags.choices;
-  Strategy s;
-  s.degrees = degrees_of(c);
+  Strategy s = strategy_of(c);
   s.degrees.pipeline = c.pipeline.value_or(devices_by_hand(flags));
   s.degrees.data = data_degree(c, s.degrees, gpus);
-  s.sequence_parallel = c.sequence_parallel.value_or(s.sequence_parallel);
-  s.micro_batch = c.micro_batch.value_or(s.micro_batch);
   s.global_batch = *flags.global_batch;
   s.sequence_length = *flags.sequence_length;
-  s.schedule = c.schedule.value_or(std::string(default_schedule(s.degrees.chunks)));
-  s.recompute = c.recompute.value_or(s.recompute);
-  s.zero = c.zero.value_or(s.zero);
-  s.dtype = c.dtype.value_or(s.dtype);
-  s.attention = c.attention.value_or(s.attention);
-  s.data_parallelism = c.data_parallelism;
-  s.model_parallelism = c.model_parallelism;
-  s.precision = c.precision;
   return s;
 }
 

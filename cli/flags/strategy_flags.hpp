@@ -45,7 +45,7 @@ void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_
 /// All strategy flags but --global-batch and --seq, and those of add_placement_flags().
 void add_choice_flags(CLI::App& app, FixedChoices& choices);
 /// Options of the tensor, context and expert axes, and the rank order. Part of add_choice_flags().
-void add_model_axis_flags(CLI::App& app, ModelParallelism& options);
+void add_model_axis_flags(CLI::App& app, FixedChoices& choices);
 /// --blocks-per-stage and --stage-devices.
 void add_placement_flags(CLI::App& app, StrategyFlags& flags);
 /// --global-batch and --seq.

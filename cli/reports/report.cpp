@@ -272,7 +272,8 @@ std::string certificate_text(const SearchCertificate& certificate, Seconds time)
       "Searched {} candidates in {}: {}{}{} simulated; {}.\n", grouped(certificate.candidates),
       to_text(time), pruned, pruned.empty() ? "" : "; ", grouped(certificate.simulated),
       certificate.proved_optimal ? "optimal within the searched space and cost model"
-                                 : fmt::format("optimality gap {}", percent(certificate.gap)));
+                                 : fmt::format("stopped early: the optimum is at most {} faster",
+                                               percent(certificate.gap)));
 }
 
 std::string cost_model_text(std::string_view provenance, std::string_view validation) {

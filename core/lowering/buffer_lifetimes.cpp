@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-bool has(const std::vector<TensorId>& list, TensorId id) {
+bool is_in(const std::vector<TensorId>& list, TensorId id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
@@ -42,21 +42,21 @@ class Lifetimes {
   }
   int count() const { return static_cast<int>(operators_.size()); }
   bool is_read(int begin, int end, TensorId id) const {
-    return any(begin, end, [id](const Operator& o) { return has(o.inputs, id); });
+    return any(begin, end, [id](const Operator& o) { return is_in(o.inputs, id); });
   }
   bool is_read_for_weights(int begin, int end, TensorId id) const {
     return any(begin, end, [id](const Operator& o) {
-      return has_weight_gradient(o.shape) && has(o.inputs, id);
+      return has_weight_gradient(o.shape) && is_in(o.inputs, id);
     });
   }
   bool is_made_here(TensorId id) const {
-    return any(0, count(), [id](const Operator& o) { return has(o.outputs, id); });
+    return any(0, count(), [id](const Operator& o) { return is_in(o.outputs, id); });
   }
   bool layer_keeps(TensorId id) const {
-    return any(0, count(), [id](const Operator& o) { return has(o.kept, id); });
+    return any(0, count(), [id](const Operator& o) { return is_in(o.kept, id); });
   }
   /// Inputs of the next layer.
-  bool is_handed_on(TensorId id) const { return has(operators_.back().outputs, id); }
+  bool is_handed_on(TensorId id) const { return is_in(operators_.back().outputs, id); }
 
   bool is_kept(TensorId id) const {
     return saved_.has(id) || (visit_ == Visit::kRecompute && layer_keeps(id));
@@ -122,19 +122,19 @@ class Lifetimes {
 SavedTensors::SavedTensors(const ModelGraph& model, std::span<const LayerId> layers,
                            const Strategy& strategy, int part)
     : exchanges_heads_again_(repeats_attention(strategy)) {
-  const int recomputed = recomputed_blocks(strategy.recompute, part);
-  int block = 0;
+  int left = recomputed_blocks(strategy.recompute, part);
   for (const LayerId layer : layers) {
-    const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
-    if (is_block && block < recomputed) recomputed_.insert(layer.value);
-    block += is_block ? 1 : 0;
-    std::set<std::int32_t> made_here;
+    const bool is_recomputed = model.layers[layer.index()].kind == LayerKind::kBlock && left-- > 0;
+    if (is_recomputed) recomputed_.push_back(layer.value);
+    std::vector<TensorId> made_here;
     for (const Operator& op : operators_of(model, layer)) {
-      for (const TensorId id : op.outputs) made_here.insert(id.value);
-      for (const TensorId id : is_recomputed(layer) ? op.inputs : op.kept)
-        if (!is_recomputed(layer) || !made_here.contains(id.value)) saved_.insert(id.value);
+      made_here.insert(made_here.end(), op.outputs.begin(), op.outputs.end());
+      for (const TensorId id : is_recomputed ? op.inputs : op.kept)
+        if (!is_recomputed || !is_in(made_here, id)) saved_.push_back(id.value);
     }
   }
+  std::sort(recomputed_.begin(), recomputed_.end());
+  std::sort(saved_.begin(), saved_.end());
 }
 
 std::vector<BufferKey> released_after(const ModelGraph& model, const SavedTensors& saved,

@@ -2,8 +2,8 @@
 /// neither a later operator of the pass nor a later pass reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -31,12 +31,16 @@ class SavedTensors {
   /// `part`: of the model, see Placement::part_of_stage.
   SavedTensors(const ModelGraph& model, std::span<const LayerId> layers, const Strategy& strategy,
                int part);
-  bool is_recomputed(LayerId layer) const { return recomputed_.contains(layer.value); }
-  bool has(TensorId tensor) const { return saved_.contains(tensor.value); }
+  bool is_recomputed(LayerId layer) const {
+    return std::binary_search(recomputed_.begin(), recomputed_.end(), layer.value);
+  }
+  bool has(TensorId tensor) const {
+    return std::binary_search(saved_.begin(), saved_.end(), tensor.value);
+  }
   bool exchanges_heads_again() const { return exchanges_heads_again_; }
 
  private:
-  std::set<std::int32_t> recomputed_, saved_;
+  std::vector<std::int32_t> recomputed_, saved_;  ///< sorted
   bool exchanges_heads_again_ = false;
 };
 

@@ -5,14 +5,30 @@
 
 namespace meshwright {
 
+namespace {
+
+std::vector<SavedTensors> saved_by_part(const LoweringContext& context) {
+  std::vector<SavedTensors> saved;
+  for (const std::vector<PlacedLayer>& placed : context.layers) {
+    std::vector<LayerId> layers;
+    for (const PlacedLayer& layer : placed) layers.push_back(layer.layer);
+    const int part = static_cast<int>(saved.size());
+    saved.emplace_back(context.model, layers, context.strategy, part);
+  }
+  return saved;
+}
+
+}  // namespace
+
 void describe_programs(LoweringContext& context) {
   const bool counts_buffers = context.device().kernels == KernelLibrary::kOwn;
   const bool is_requested = context.options.programs && !is_quantized(context.strategy.dtype);
   if (!counts_buffers && !is_requested) return;
   const LayerCall call = context.call(context.shard);
+  const std::vector<SavedTensors> saved = saved_by_part(context);
   for (const LayerSlice& slice : context.slices) {
     SliceLayers described{.layers = {},
-                          .saved = &context.saved[static_cast<std::size_t>(slice.part)],
+                          .saved = &saved[static_cast<std::size_t>(slice.part)],
                           .previous_is_here = slice.previous_is_here,
                           .next_is_here = slice.next_is_here,
                           .is_first = slice.is_first,

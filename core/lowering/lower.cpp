@@ -36,6 +36,7 @@ constexpr LoweringPass kPasses[] = {
     {"all ranks", unfold_ranks},
 };
 constexpr std::string_view kLastOfStages = "model state";
+constexpr std::string_view kLastOfLayers = "layers";
 
 }  // namespace
 
@@ -68,6 +69,30 @@ LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Clus
           .programs = std::move(context.graph().programs),
           .stages = std::move(context.stages),
           .resident = std::move(context.resident)};
+}
+
+std::vector<LayerMemory> layer_memory(const Plan& plan, const ModelGraph& model,
+                                      const Cluster& cluster, const TrainerMemory& memory) {
+  LoweringOptions options;
+  options.memory = memory;
+  LoweringContext context(plan, model, cluster, options);
+  run_passes(lowering_passes_until(kLastOfLayers), context);
+  std::vector<LayerMemory> layers;
+  for (const LayerHoldings& held : context.classes)
+    layers.push_back({.saved = held.kept,
+                      .saved_if_full = held.kept_if_full,
+                      .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
+                      .dense = held.parameters.dense,
+                      .expert = held.parameters.expert});
+  for (std::size_t i = 0; i < context.wide_classes.size(); ++i) {
+    layers[i].saved = std::min(layers[i].saved, context.wide_classes[i].kept);
+    layers[i].saved_if_full =
+        std::min(layers[i].saved_if_full, context.wide_classes[i].kept_if_full);
+    const WeightGradientNeeds& needs = context.wide_classes[i].needs;
+    layers[i].saved_to_weight =
+        std::min(layers[i].saved_to_weight, needs.inputs + needs.output_gradients);
+  }
+  return layers;
 }
 
 std::vector<PassReport> report_lowering(const Plan& plan, const ModelGraph& model,

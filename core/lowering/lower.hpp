@@ -90,6 +90,28 @@ struct LoweredStages {
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                            const TrainerMemory& memory = {});
 
+/// What one layer of a class holds on one rank, for planners that bound memory before stages are
+/// cut.
+struct LayerMemory {
+  Bytes saved;  ///< from its forward to its backward pass, with the strategy's recomputation
+  Bytes saved_if_full;                 ///< under full recomputation of the layer
+  Bytes saved_to_weight;               ///< between its I and W passes if the backward pass is split
+  std::int64_t dense = 0, expert = 0;  ///< parameters
+  friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
+};
+/// By layer class; of a class with wide blocks (is_wide_block()) the smaller figures. The caller
+/// must have called check_plan().
+std::vector<LayerMemory> layer_memory(const Plan& plan, const ModelGraph& model,
+                                      const Cluster& cluster, const TrainerMemory& memory = {});
+
+/// Bytes per parameter that a rank holds (weights, gradients) or updates (optimizer state): all, or
+/// its shard under ZeRO 3, ZeRO 2 and ZeRO 1.
+struct ModelStateBytes {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  friend bool operator==(const ModelStateBytes&, const ModelStateBytes&) = default;
+};
+ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory);
+
 /// For each pipeline rank, the index in Cluster::groups of its slowest nodes. Empty on homogeneous
 /// clusters.
 std::vector<std::int32_t> node_kinds_of(const Strategy& strategy, const Cluster& cluster);

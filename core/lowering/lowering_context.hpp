@@ -72,7 +72,6 @@ struct LoweringContext {
   Placement placement;
   JobGroups groups;
   std::vector<std::vector<PlacedLayer>> layers;  ///< by part
-  std::vector<SavedTensors> saved;               ///< by part
   std::vector<Bytes> boundary;                   ///< by part: message to the next part, per rank
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
 

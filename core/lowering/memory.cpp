@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/lowering/data_groups.hpp"
+#include "core/lowering/lower.hpp"
 #include "core/lowering/lowering_context.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
@@ -21,8 +22,8 @@ constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
 
 /// FSDP: the shards of the parameters are the master copy.
-bool shards_are_masters(const LoweringContext& context, const Strategy& strategy) {
-  return strategy.zero >= 3 && context.options.memory.has_fp32_shards;
+bool shards_are_masters(const Strategy& strategy, const TrainerMemory& memory) {
+  return strategy.zero >= 3 && memory.has_fp32_shards;
 }
 
 /// fp32 weights need no master copy; 16-bit gradients need an fp32 copy for the update.
@@ -201,10 +202,17 @@ std::int64_t quantized_count(const PartParameters& parameters, const ParameterRa
   return count;
 }
 
+ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory) {
+  const bool masters = shards_are_masters(strategy, memory);
+  return {.weights = masters ? kMasterBytes : stored_element(strategy.dtype).value,
+          .gradients = held_gradient_bytes(memory, strategy),
+          .optimizer = masters ? kMomentBytes : optimizer_bytes(strategy)};
+}
+
 std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const Strategy& strategy,
                                            const DeviceModel& device) {
   const TrainerMemory& memory = context.options.memory;
-  const bool masters = shards_are_masters(context, strategy);
+  const ModelStateBytes state = model_state_bytes(strategy, memory);
   const Bytes element = stored_element(strategy.dtype);
   std::vector<MemoryAmounts> resident(static_cast<std::size_t>(context.placement.devices));
   for (std::size_t d = 0; d < resident.size(); ++d) {
@@ -219,17 +227,16 @@ std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const
     MemoryAmounts& amounts = resident[d];
     const std::int64_t share = updated_parameters(context, strategy, PipelineRankId(d));
     amounts[MemoryClass::kWeights] =
-        (masters ? Bytes(kMasterBytes) : element) *
-        ((strategy.zero >= 3 ? share : parameters) * weight_copies(strategy, PipelineRankId(d)));
+        Bytes(state.weights * (strategy.zero >= 3 ? share : parameters) *
+              weight_copies(strategy, PipelineRankId(d)));
     amounts[MemoryClass::kGradients] =
-        Bytes((strategy.zero >= 2 ? share : parameters) * held_gradient_bytes(memory, strategy));
+        Bytes(state.gradients * (strategy.zero >= 2 ? share : parameters));
     if (memory.weight_gradients == WeightGradientMemory::kCachedByShape)
       amounts[MemoryClass::kGradients] +=
           element * cached_gradient_elements(context, PipelineRankId(d));
     amounts[MemoryClass::kWeights] += cached_copies(context, strategy, PipelineRankId(d));
     if (!strategy.data_parallelism.offload_optimizer)
-      amounts[MemoryClass::kOptimizer] =
-          Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy)));
+      amounts[MemoryClass::kOptimizer] = Bytes(state.optimizer * share);
     amounts[MemoryClass::kWorking] = memory.workspace;
     // One buffer each for an activation and a gradient in flight. Our own executor sends from and
     // receives into the tensors themselves.

@@ -8,12 +8,17 @@ namespace meshwright {
 namespace {
 
 std::vector<PlacedLayer> place_layers(const LoweringContext& context,
-                                      std::span<const LayerId> layers, const SavedTensors& saved) {
+                                      std::span<const LayerId> layers, int part) {
+  int recomputed = recomputed_blocks(context.strategy.recompute, part);
   std::vector<PlacedLayer> placed;
   placed.reserve(layers.size());
-  for (const LayerId id : layers)
-    placed.push_back({id, context.model.layers[id.index()].layer_class, saved.is_recomputed(id),
-                      is_wide_block(context.model, id, context.strategy)});
+  for (const LayerId id : layers) {
+    const Layer& layer = context.model.layers[id.index()];
+    placed.push_back({.layer = id,
+                      .layer_class = layer.layer_class,
+                      .fully_recomputed = layer.kind == LayerKind::kBlock && recomputed-- > 0,
+                      .is_wide = is_wide_block(context.model, id, context.strategy)});
+  }
   return placed;
 }
 
@@ -41,8 +46,7 @@ void cut_stages(LoweringContext& context) {
   context.groups = job_groups_of(context.strategy, context.cluster);
   for (const std::vector<LayerId>& layers : layers_of_parts(context.plan, context.model)) {
     const auto part = static_cast<int>(context.layers.size());
-    context.saved.emplace_back(context.model, layers, context.strategy, part);
-    context.layers.push_back(place_layers(context, layers, context.saved.back()));
+    context.layers.push_back(place_layers(context, layers, part));
     context.boundary.push_back(output_bytes(context, layers.back()));
   }
 }

@@ -152,6 +152,8 @@ struct ScheduleRule {
   /// Guaranteed peak of activations on a device, in micro-batches of a whole device (all its
   /// stages); verified for generated schedules by a property test.
   double (*peak_activations)(const ScheduleRequest&, PipelineRankId device);
+  /// peak_activations() is the peak of the generated schedule itself, not only a limit.
+  bool reaches_peak = true;
   /// Number of weight versions on a device: one for schedules that flush the pipeline at the end of
   /// a step.
   int (*weight_versions)(const ScheduleRequest&, PipelineRankId device) = one_version;

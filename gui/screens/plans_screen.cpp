@@ -1,6 +1,7 @@
 #include "gui/screens/plans_screen.hpp"
 
 #include <QCheckBox>
+#include <QElapsedTimer>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -28,6 +29,7 @@ namespace meshwright::gui {
 namespace {
 
 constexpr int kPlansWanted = 25;
+constexpr qint64 kMillisecondsAllowed = 10'000;  ///< of a search that has found a plan
 
 /// The named parts of a step as times; they add up to the step time exactly, with the rounding
 /// error in the last one.
@@ -217,11 +219,14 @@ void PlansScreen::start() {
       {tr("Search plans"), "plan", true}, this,
       [scenario = asked_, fixed, goal, &library](const JobContext& context) {
         const auto job = library.load(scenario);
+        QElapsedTimer timer;
+        timer.start();
         SearchResult result = search(
             job->model, job->cluster, *job->cost_model, goal, fixed,
             {.top = kPlansWanted,
              .progress = [&](std::int64_t done, std::int64_t of) { context.report(done, of); },
-             .canceled = [&] { return context.is_canceled(); }});
+             .canceled = [&] { return context.is_canceled(); },
+             .is_out_of_time = [&] { return timer.hasExpired(kMillisecondsAllowed); }});
         context.stop_if_canceled();
         return result;
       },

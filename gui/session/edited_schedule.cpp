@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/search/candidates.hpp"
+#include "planner/search/space.hpp"
 
 namespace meshwright::gui {
 

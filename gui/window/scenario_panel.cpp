@@ -9,7 +9,7 @@
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "models/load/load.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/space.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -11,7 +11,7 @@
 #include "gui/text/qstring_of.hpp"
 #include "gui/window/scenario_panel.hpp"
 #include "models/load/load.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/space.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -1,6 +1,7 @@
 #include "planner/search/bounds.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "core/base/check.hpp"
@@ -41,6 +42,23 @@ std::vector<DeviceLoad> device_loads(const Placement& placement, std::span<const
   return loads;
 }
 
+/// The last micro-batch of a route passes all its stages forward and back, after the others have
+/// passed the stage that holds them up longest.
+Ticks time_of_route(const std::vector<StageId>& route, const Placement& placement,
+                    std::span<const PassTimes> parts, std::int64_t microbatches,
+                    bool splits_backward) {
+  Ticks sum, longest_forward, longest_backward;
+  for (const StageId stage : route) {
+    const PassTimes& passes =
+        parts[static_cast<std::size_t>(placement.part_of_stage[stage.index()])];
+    const Ticks awaited = splits_backward ? passes.backward_input : passes.backward;
+    sum += passes.forward + awaited;
+    longest_forward = std::max(longest_forward, passes.forward);
+    longest_backward = std::max(longest_backward, awaited);
+  }
+  return sum + std::max(longest_forward, longest_backward) * (microbatches - 1);
+}
+
 /// Minimum reduction time over the devices where a route starts: the last gradient arrives there.
 Ticks reduction_behind_routes(const Placement& placement, const StepEndTimes& step_end) {
   std::optional<Ticks> least;
@@ -64,7 +82,11 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
     reduced = std::max({reduced, head + loads[d].work * per_route + step_end.reduction[d],
                         head + loads[d].awaited * per_route + tail + behind_routes});
   }
-  return reduced + step_end.rest;
+  if (per_route > 0)
+    for (const std::vector<StageId>& route : placement.routes)
+      reduced = std::max(reduced, behind_routes + time_of_route(route, placement, parts, per_route,
+                                                                splits_backward));
+  return std::max(reduced, step_end.communication) + step_end.rest;
 }
 
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices) {
@@ -78,12 +100,15 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
   times.reduction.assign(ranks, Ticks());
   std::vector<Ticks> after_norm(ranks);
   std::vector<bool> reducing(ranks, false), updated(ranks, false);
+  std::vector<Ticks> stream_times(ranks * kStreamCount);
   Ticks norm;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     const auto r = static_cast<std::size_t>(task.rank);
     const Ticks duration = prices[task.work.index()].duration;
     if (task.kind == TaskKind::kOptimizer) updated[r] = true;
+    if (task.kind == TaskKind::kCollective && task.stage >= 0 && !updated[r])
+      stream_times[r * kStreamCount + static_cast<std::size_t>(task.stream)] += duration;
     if (updated[r]) {
       after_norm[r] += duration;
     } else if (task.kind == TaskKind::kCollective && task.stage < 0) {
@@ -95,6 +120,7 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     }
   }
   times.rest = norm + *std::max_element(after_norm.begin(), after_norm.end());
+  times.communication = *std::max_element(stream_times.begin(), stream_times.end());
   return times;
 }
 
@@ -106,6 +132,43 @@ struct HeldByWork {
 };
 
 }  // namespace
+
+std::vector<Bytes> least_peaks(const LoweredStages& lowered, const Placement& placement,
+                               std::span<const double> held, bool splits_backward,
+                               bool has_whole_passes) {
+  struct Least {
+    std::optional<Bytes> activation, beside;
+    int stages = 0;
+  };
+  std::vector<Least> least(held.size());
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
+    Least& rank = least[placement.device_of_stage[s].index()];
+    const StageWorks& works = lowered.stages[s];
+    const Work& forward = lowered.works[works.forward.index()];
+    Bytes activation = total(forward.acquired);
+    if (splits_backward) {  // between I and W less is held of a micro-batch, or more
+      const Work& input = lowered.works[works.backward_input.index()];
+      activation = std::min(activation, activation + total(input.acquired) - total(input.released));
+    }
+    // Beside what is held: the last forward pass, or the backward pass after it.
+    Bytes beside = total(forward.transient);
+    if (!splits_backward)
+      beside = std::max(beside, total(lowered.works[works.backward.index()].acquired) +
+                                    total(lowered.works[works.backward.index()].transient));
+    if (!rank.activation || activation < *rank.activation) rank.activation = activation;
+    if (!rank.beside || beside < *rank.beside) rank.beside = beside;
+    ++rank.stages;
+  }
+  std::vector<Bytes> peaks;
+  for (std::size_t d = 0; d < held.size(); ++d) {
+    const double stages = held[d] * least[d].stages / static_cast<double>(placement.routes.size());
+    const Bytes activations(static_cast<std::int64_t>(
+        std::floor(stages * static_cast<double>(least[d].activation.value_or(Bytes()).value))));
+    peaks.push_back(total(lowered.resident[d]) + activations +
+                    (has_whole_passes ? least[d].beside.value_or(Bytes()) : Bytes()));
+  }
+  return peaks;
+}
 
 std::vector<Bytes> peak_of_passes(const LoweredStages& lowered, const Schedule& schedule) {
   std::vector<HeldByWork> held_by;

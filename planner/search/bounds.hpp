@@ -19,6 +19,9 @@ struct StepEndTimes {
   std::vector<Ticks> reduction;
   /// After all gradients are reduced: gradient norm, slowest update, all-gather of weights.
   Ticks rest;
+  /// Of the rank with the most: collectives before the update on one stream, which also run beside
+  /// passes.
+  Ticks communication;
   friend bool operator==(const StepEndTimes&, const StepEndTimes&) = default;
 };
 
@@ -38,10 +41,20 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
 /// If the schedule splits backwards, no stage waits for weight gradients: the tail follows
 /// m * (F + I), and no tail follows m * (F + B).
 ///
+/// Each micro-batch also has to pass all stages forward and back, which takes longer if there are
+/// fewer micro-batches than devices.
+///
 /// Gradient reductions that cannot start earlier are added, and after the barrier of the gradient
-/// norm the rest of the step.
+/// norm the rest of the step. A stream that is busy with communication for longer decides instead.
 Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
                  std::int64_t microbatches, bool splits_backward, const StepEndTimes& step_end);
+
+/// Lower bound of peak_of_passes() without the order of the passes: `held` micro-batches of all
+/// stages of a rank are held at once, and then, unless passes are cut into smaller tasks
+/// (cuts_passes()), one of its passes runs as a whole. O(stages).
+std::vector<Bytes> least_peaks(const LoweredStages& lowered, const Placement& placement,
+                               std::span<const double> held, bool splits_backward,
+                               bool has_whole_passes);
 
 /// Peak memory of every pipeline rank when it runs `schedule`: resident memory plus what its passes
 /// acquire and release, in their order. The optimizer step is not included, so this is a lower

@@ -69,8 +69,7 @@ std::string memory_sentence(const Plan& plan, const Evaluation& evaluation, cons
 
 }  // namespace
 
-std::string why(const Plan& plan, const Evaluation& evaluation, const Prospect&,
-                const SearchJob& job) {
+std::string why(const Plan& plan, const Evaluation& evaluation, const SearchJob& job) {
   return fmt::format("{}; {}; {}; {}", tensor_sentence(plan, job),
                      pipeline_sentence(plan, evaluation), communication_sentence(evaluation),
                      memory_sentence(plan, evaluation, job));
@@ -86,7 +85,7 @@ std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfa
       gibibytes(shortfall.capacity));
 }
 
-std::string reason_of_empty_space(const CandidateSpace& space) {
+std::string reason_of_empty_space(const SearchSpace& space) {
   if (space.first_trainer_problem)
     return fmt::format("no valid combination that the trainer can run, for example: {}",
                        space.first_trainer_problem->what);

@@ -5,9 +5,9 @@
 
 #include "core/plan/plan.hpp"
 #include "core/timeline/evaluation.hpp"
-#include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
-#include "planner/search/prospects.hpp"
+#include "planner/search/search_job.hpp"
+#include "planner/search/space.hpp"
 
 namespace meshwright {
 
@@ -15,14 +15,13 @@ namespace meshwright {
 /// memory of the nearest faster alternative: "TP 8 stays in the node; PP 8 has a bubble of 12.3 %
 /// (busiest rank 9.1 %); exposed TP communication is 9.8 % of the step; without recomputation it
 /// would need 96.1 GiB". The bubbles are those of the plan tables: of the period.
-std::string why(const Plan& plan, const Evaluation& evaluation, const Prospect& prospect,
-                const SearchJob& job);
+std::string why(const Plan& plan, const Evaluation& evaluation, const SearchJob& job);
 
 /// "the plan with the lowest peak memory (tp 8, pp 1, …) needs 112.3 GiB on pipeline rank 0; the
 /// device has 80.0 GiB".
 std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfall);
 
 /// The reason if enumeration found no candidate.
-std::string reason_of_empty_space(const CandidateSpace& space);
+std::string reason_of_empty_space(const SearchSpace& space);
 
 }  // namespace meshwright

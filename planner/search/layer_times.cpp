@@ -50,6 +50,7 @@ class ClassTimes {
     return {share(sum.forward), share(sum.backward), share(sum.backward_input),
             share(sum.recompute)};
   }
+  bool are_alike(std::size_t a, std::size_t b) const { return class_of(a) == class_of(b); }
 
  private:
   std::size_t class_of(std::size_t layer) const {
@@ -115,49 +116,87 @@ LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, cons
   const LoweredStages lowered = lower_stages(probe, model, cluster);
   const ClassTimes classes(model, probe, lowered, cost_model);
 
-  LayerPasses passes;
-  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+  const auto run_of = [&](std::size_t layer) {
     const ClassPasses p = classes.of(layer);
     const PassTimes recomputed{p.forward, p.backward + p.recompute, p.backward_input + p.recompute};
-    passes.plain.push_back(selective ? recomputed
-                                     : PassTimes{p.forward, p.backward, p.backward_input});
-    passes.recomputed.push_back(recomputed);
+    const PassTimes plain{p.forward, p.backward, p.backward_input};
+    return LayerRun{.count = 1, .plain = selective ? recomputed : plain, .recomputed = recomputed};
+  };
+  LayerPasses passes;
+  const std::size_t count = model.layers.size();
+  MW_CHECK(count >= 2);
+  passes.embedding = run_of(0).plain;
+  passes.head = run_of(count - 1).plain;
+  for (std::size_t layer = 1; layer + 1 < count; ++layer) {
+    const bool is_like_last = layer > 1 && classes.are_alike(layer, layer - 1);
+    if (is_like_last)
+      ++passes.blocks.back().count;
+    else
+      passes.blocks.push_back(run_of(layer));
   }
-  // Sharded over all pipeline ranks, the embedding and the head load every stage alike.
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
-  if (rule != nullptr && rule->output_barriers > 0)
-    for (std::vector<PassTimes>* layers : {&passes.plain, &passes.recomputed})
-      layers->front() = layers->back() = {};
   return passes;
 }
 
-LayerTimes layer_times(std::span<const PassTimes> layers) {
-  MW_CHECK(layers.size() >= 2);
-  const auto both = [](const PassTimes& layer) { return layer.forward + layer.backward; };
-  LayerTimes times{.embedding = both(layers.front()), .head = both(layers.back()), .blocks = {}};
-  times.blocks.reserve(layers.size() - 2);
-  for (const PassTimes& block : layers.subspan(1, layers.size() - 2))
-    times.blocks.push_back(both(block));
+PassTimes& PassTimes::operator+=(const PassTimes& more) {
+  forward += more.forward;
+  backward += more.backward;
+  backward_input += more.backward_input;
+  return *this;
+}
+
+PassTimes operator*(const PassTimes& once, std::int64_t count) {
+  return {once.forward * count, once.backward * count, once.backward_input * count};
+}
+
+LayerPasses without_ends(LayerPasses layers) {
+  layers.embedding = layers.head = {};
+  return layers;
+}
+
+namespace {
+
+Ticks both(const PassTimes& layer) { return layer.forward + layer.backward; }
+const PassTimes& times_of(const LayerRun& run, bool recomputed) {
+  return recomputed ? run.recomputed : run.plain;
+}
+
+}  // namespace
+
+LayerTimes layer_times(const LayerPasses& layers, bool recomputed) {
+  LayerTimes times{.embedding = both(layers.embedding), .head = both(layers.head), .blocks = {}};
+  for (const LayerRun& run : layers.blocks)
+    times.blocks.insert(times.blocks.end(), static_cast<std::size_t>(run.count),
+                        both(times_of(run, recomputed)));
   return times;
+}
+
+Ticks total_time(const LayerPasses& layers, bool recomputed) {
+  Ticks total = both(layers.embedding) + both(layers.head);
+  for (const LayerRun& run : layers.blocks)
+    total += both(times_of(run, recomputed)) * std::int64_t{run.count};
+  return total;
 }
 
 std::vector<PassTimes> stage_passes(const LayerPasses& layers,
                                     std::span<const int> blocks_per_stage,
                                     const Recompute& recompute) {
   std::vector<PassTimes> stages(blocks_per_stage.size());
-  const auto add = [](PassTimes& stage, const PassTimes& layer) {
-    stage.forward += layer.forward;
-    stage.backward += layer.backward;
-    stage.backward_input += layer.backward_input;
-  };
-  add(stages.front(), layers.plain.front());
-  add(stages.back(), layers.plain.back());
-  std::size_t layer = 1;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    for (int i = 0; i < blocks_per_stage[stage]; ++i, ++layer)
-      add(stages[stage], i < recomputed_blocks(recompute, static_cast<int>(stage))
-                             ? layers.recomputed[layer]
-                             : layers.plain[layer]);
+  stages.front() += layers.embedding;
+  stages.back() += layers.head;
+  auto run = layers.blocks.begin();
+  int left_in_run = run == layers.blocks.end() ? 0 : run->count;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    int recomputed = recomputed_blocks(recompute, static_cast<int>(stage));
+    for (int left = blocks_per_stage[stage]; left > 0;) {
+      if (left_in_run == 0) left_in_run = (++run)->count;
+      const bool again = recomputed > 0;
+      const int count = std::min({left, left_in_run, again ? recomputed : left});
+      stages[stage] += times_of(*run, again) * count;
+      left -= count;
+      left_in_run -= count;
+      recomputed -= again ? count : 0;
+    }
+  }
   return stages;
 }
 

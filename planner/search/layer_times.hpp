@@ -19,25 +19,41 @@ struct PassTimes {
   Ticks forward;
   Ticks backward;        ///< input and weight gradients
   Ticks backward_input;  ///< the part that the previous stage waits for if backwards are split
+  PassTimes& operator+=(const PassTimes& more);
+  friend PassTimes operator*(const PassTimes& once, std::int64_t count);
   friend bool operator==(const PassTimes&, const PassTimes&) = default;
 };
 
-/// Passes of every layer [by LayerId], with and without recomputation of the blocks.
+/// Consecutive layers with equal times.
+struct LayerRun {
+  int count = 0;
+  PassTimes plain;       ///< without recomputation, or with that of some operators
+  PassTimes recomputed;  ///< the block saves only its input (kFull, kBlocks)
+  friend bool operator==(const LayerRun&, const LayerRun&) = default;
+};
+
+/// Passes of every layer. The embedding and the head are never recomputed.
 struct LayerPasses {
-  std::vector<PassTimes> plain;       ///< no recomputation, or selective (attention core)
-  std::vector<PassTimes> recomputed;  ///< blocks save only their input (kFull, kBlocks)
+  PassTimes embedding, head;
+  std::vector<LayerRun> blocks;
   friend bool operator==(const LayerPasses&, const LayerPasses&) = default;
 };
 
 /// Prices the passes of every layer under `strategy`: lower_stages() and price_works(), by layer
 /// class. Exact: the work of a stage is the sum of the parts of its layers. Independent of schedule
-/// and number of micro-batches, except that embedding and head are zero if the schedule shards them
-/// over all pipeline ranks; of recomputation it only matters which operators are recomputed.
+/// and number of micro-batches; of recomputation it only matters which operators are recomputed.
 LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model);
 
-/// Forward plus backward of every layer, the input of cut_blocks().
-LayerTimes layer_times(std::span<const PassTimes> layers);
+/// The same for schedules that shard the embedding and the head over all pipeline ranks: they load
+/// every stage alike, and are left out.
+LayerPasses without_ends(LayerPasses layers);
+
+/// Forward plus backward of every layer, the input of cut_blocks(); `recomputed`: all blocks are.
+LayerTimes layer_times(const LayerPasses& layers, bool recomputed);
+
+/// Forward plus backward of all layers.
+Ticks total_time(const LayerPasses& layers, bool recomputed);
 
 /// Passes of every part of a partitioned model: sums over its layers.
 std::vector<PassTimes> stage_passes(const LayerPasses& layers,

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
+#include <vector>
 
 #include "core/base/units.hpp"
-#include "planner/search/prospects.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "planner/search/search.hpp"
+#include "planner/search/search_job.hpp"
+#include "planner/search/shared_cache.hpp"
+#include "planner/search/space.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "simulator/evaluate/evaluate.hpp"
 
@@ -17,19 +22,39 @@ struct MemoryShortfall {
   friend bool operator==(const MemoryShortfall&, const MemoryShortfall&) = default;
 };
 
-/// The plan of a prospect. Recomputation of some blocks must have a number of blocks.
-Plan plan_of(const Prospect& prospect, const SearchJob& job);
-
 /// Compares the peak of every pipeline rank with the device memory; nullopt if the plan fits.
 /// Counts only the passes, so a rejected plan cannot fit; see peak_of_passes().
 std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& job);
 /// The same for a lowered graph, including the optimizer step.
 std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts);
 
-/// The reason to prune a prospect, if any; `shortfall` is set if it does not fit. For recomputation
-/// of some blocks, sets the smallest number of blocks that fits, by bisection: every block beyond
-/// the first only frees memory. Such a prospect is dominated if it needs no block or all blocks.
-std::optional<PruneReason> screen_memory(Prospect& prospect, const SearchJob& job,
-                                         MemoryShortfall& shortfall);
+/// Bounds the memory of candidates from below, by the activations that their schedules hold
+/// (least_peaks()).
+class MemoryScreen {
+ public:
+  MemoryScreen(const SearchJob& job, CandidateCosts& costs);
+
+  /// nullopt: may fit. Some blocks, whose number is not chosen yet, are all of them. The first
+  /// bound counts model state and saved activations only, without lowering: O(parts).
+  std::optional<MemoryShortfall> rough_shortfall_of(const Candidate& candidate,
+                                                    const LayerCosts& layers);
+  std::optional<MemoryShortfall> shortfall_of(const Candidate& candidate);
+
+  /// Chooses the smallest numbers of recomputed blocks that may fit, at least `least` in the stage
+  /// with the most: every block beyond the first only frees memory. `rough`: by
+  /// rough_shortfall_of(). The reason to prune the candidate, if any: kDominated if it needs all.
+  std::optional<PruneReason> choose_blocks(Candidate& candidate, int least, bool rough,
+                                           MemoryShortfall& shortfall);
+
+ private:
+  std::vector<Bytes> peaks_of(const Candidate& candidate);
+  std::vector<double> held_activations(const Candidate& candidate);
+
+  const SearchJob& job_;
+  CandidateCosts& costs_;
+  Bytes capacity_;
+  bool counts_buffers_;  ///< memory is that of buffers in programs; not known before lowering
+  SharedCache<std::tuple<const ScheduleRule*, int, int, std::int64_t>, std::vector<double>> held_;
+};
 
 }  // namespace meshwright

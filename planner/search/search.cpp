@@ -1,9 +1,12 @@
-/// Best-first search: candidates in the order of their bounds, in batches of fixed size, until the
-/// next bound exceeds all rows of the table. A batch is selected before any of it is evaluated, and
-/// its results are applied in order, so that neither result nor certificate depends on threads.
+/// Branch and bound over the tree of the space: layouts, pipelines with recomputation,
+/// replications. The node with the lowest bound is next: a layout or a pipeline is divided, a
+/// candidate checked for memory, bounded more tightly, and simulated, until the next bound exceeds
+/// all rows of the table. A batch is selected before any of it is evaluated, and its results are
+/// applied in order, so that neither result nor certificate depends on threads.
 #include "planner/search/search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <queue>
 #include <set>
@@ -12,11 +15,11 @@
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "planner/search/explain.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/parallel_for.hpp"
-#include "planner/search/prospects.hpp"
+#include "planner/search/space.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
@@ -26,187 +29,430 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kBatchSize = 16;
+/// Nodes of a batch: those with the lowest bounds; and of the rest, candidates and pipelines with
+/// the lowest bounds, so that plans are found long before all layouts with low bounds are divided.
+constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch = 8;
 
 /// Rows of the result differ in their parallel sizes. If there are fewer combinations than rows,
 /// they also differ in chunks, schedule and micro-batch.
 using RowKey = std::tuple<ParallelDegrees, const ScheduleRule*, int>;
-RowKey row_key(const Candidate& c, bool fine) {
-  if (fine) return {c.degrees, c.rule, c.micro_batch};
-  ParallelDegrees degrees = c.degrees;
-  degrees.chunks = 1;
-  return {degrees, nullptr, 0};
+RowKey row_key(const Layout& layout, const PipelineChoice& pipeline, bool fine) {
+  if (!fine) return {layout.degrees, nullptr, 0};
+  ParallelDegrees degrees = layout.degrees;
+  degrees.chunks = pipeline.chunks;
+  return {degrees, pipeline.rule, layout.micro_batch};
 }
 
-/// Outcome of the evaluation of a prospect.
-struct Verdict {
-  enum class Kind : std::uint8_t { kPruned, kPostponed, kSimulated };
-  Kind kind = Kind::kPruned;
-  PruneReason reason = PruneReason::kMemory;
-  Ticks step_time;
-  MemoryShortfall shortfall;  ///< if pruned for memory
+/// A node of the tree; the indices of choices that are not made yet are -1.
+struct Node {
+  Ticks bound;  ///< of the simulated step time of everything below
+  std::int32_t branch = -1;
+  std::int16_t pipeline = -1, recompute = -1, replication = -1;
+  bool is_timed = false;     ///< the bound is at least the makespan of the schedule
+  bool is_screened = false;  ///< a candidate: memory was checked, the bound includes its end
+  int blocks = 0;            ///< recomputed blocks of a screened candidate
+  std::size_t order = 0;     ///< of creation; breaks ties between equal bounds
+  friend bool operator>(const Node& a, const Node& b) {
+    return std::tie(a.bound, a.order) > std::tie(b.bound, b.order);
+  }
+};
+
+/// What came of a node.
+struct Outcome {
+  std::vector<Node> children;  ///< or the node itself with a higher bound
+  std::array<std::int64_t, kPruneReasonCount> pruned{};
+  std::optional<Ticks> step_time;            ///< it was simulated
+  std::optional<MemoryShortfall> shortfall;  ///< of the candidate
+  Candidate candidate;                       ///< with `step_time` or `shortfall`
+  void prune(PruneReason reason, std::int64_t count = 1) {
+    pruned[static_cast<std::size_t>(reason)] += count;
+  }
+  /// Of candidates that do not fit, keeps the one that needs the least.
+  void note(const Candidate& lacking, const MemoryShortfall& found) {
+    if (shortfall && shortfall->needed <= found.needed) return;
+    candidate = lacking;
+    shortfall = found;
+  }
 };
 
 class Search {
  public:
-  /// `look_further`: if nothing fits, try more devices.
-  Search(const SearchJob& job, const SearchOptions& options, bool look_further = true)
-      : job_(job), options_(options), look_further_(look_further) {}
+  Search(const SearchJob& job, const SearchOptions& options)
+      : job_(job), options_(options), costs_(job_) {}
 
   SearchResult run() {
-    CandidateSpace space = enumerate_candidates(job_.model, job_.cluster, job_.goal, job_.fixed);
-    certificate_.pruned = space.pruned;
-    certificate_.candidates = static_cast<std::int64_t>(space.candidates.size());
-    for (const std::int64_t count : space.pruned) certificate_.candidates += count;
-    if (space.candidates.empty()) return nothing_to_search(space);
-    choose_rows(space.candidates);
-    prospects_ = appraise(space.candidates, job_);
-    screened_.assign(prospects_.size(), false);
-    for (std::size_t i = 0; i < prospects_.size(); ++i) queue_.emplace(prospects_[i].bound, i);
+    space_ = make_space(job_.model, job_.cluster, job_.goal, job_.fixed);
+    screen_.emplace(job_, costs_);
+    certificate_.pruned = space_.pruned;
+    for (const std::int64_t count : space_.pruned) certificate_.candidates += count;
+    settled_ = certificate_.candidates;
+    for (const SearchSpace::Branch& branch : space_.branches)
+      certificate_.candidates += space_.candidates_below(branch);
+    if (space_.branches.empty() || space_.recomputes.empty()) return nothing_to_search();
+    choose_rows();
+    plant();
     const bool complete = look_through_queue();
     certify(complete);
     return result();
   }
 
- private:
-  using Entry = std::pair<Ticks, std::size_t>;  ///< bound and prospect index, which breaks ties
+  /// Why nothing fits; after run().
+  std::optional<Infeasible> infeasible() {
+    if (!leanest_ || !certificate_.proved_optimal) return std::nullopt;
+    const Plan plan = costs_.plan_of(leanest_->candidate);
+    Infeasible infeasible{.reason = reason_of_shortfall(plan, leanest_->shortfall),
+                          .nearest = std::nullopt};
+    infeasible.nearest = RankedPlan{
+        .plan = plan,
+        .evaluation = predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation,
+        .why = infeasible.reason};
+    return infeasible;
+  }
 
-  SearchResult nothing_to_search(const CandidateSpace& space) const {
+ private:
+  SearchResult nothing_to_search() const {
     SearchResult result;
     result.certificate = certificate_;
     result.certificate.proved_optimal = true;
-    result.infeasible = Infeasible{.reason = reason_of_empty_space(space), .nearest = std::nullopt};
+    result.infeasible =
+        Infeasible{.reason = reason_of_empty_space(space_), .nearest = std::nullopt};
     return result;
   }
 
-  void choose_rows(const std::vector<Candidate>& candidates) {
-    std::set<RowKey> splits;
-    for (const Candidate& candidate : candidates) splits.insert(row_key(candidate, false));
-    fine_rows_ = splits.size() < static_cast<std::size_t>(options_.top);
+  void choose_rows() {
+    std::set<ParallelDegrees> sizes;
+    for (const SearchSpace::Branch& branch : space_.branches) sizes.insert(branch.layout.degrees);
+    fine_rows_ = sizes.size() < static_cast<std::size_t>(options_.top);
+  }
+
+  /// One node per layout.
+  void plant() {
+    std::vector<Node> nodes(space_.branches.size());
+    parallel_for(nodes.size(), job_.threads, [&](std::size_t i) {
+      const SearchSpace::Branch& branch = space_.branches[i];
+      const auto pipelines = space_.pipelines(branch);
+      const bool shares_ends = std::ranges::any_of(
+          pipelines, [](const PipelineChoice& p) { return p.rule->output_barriers > 0; });
+      nodes[i].branch = static_cast<std::int32_t>(i);
+      nodes[i].bound =
+          costs_.layout_bound(branch.layout, costs_.layers(branch.layout, {}), {}, shares_ends);
+    });
+    for (const Node& node : nodes) push(node);
+  }
+
+  void push(Node node) {
+    node.order = created_++;
+    open_[node.pipeline < 0 ? 0 : node.replication < 0 ? 1 : 2].push(node);
   }
 
   /// False if it was canceled.
   bool look_through_queue() {
-    while (!queue_.empty()) {
+    while (queue_with_lowest_bound() != nullptr) {
       if (options_.canceled && options_.canceled()) return false;
-      const std::vector<std::size_t> batch = next_batch();
-      std::vector<Verdict> verdicts(batch.size());
+      if (options_.is_out_of_time && !best_of_row_.empty() && options_.is_out_of_time())
+        return false;
+      const std::vector<Node> batch = next_batch();
+      std::vector<Outcome> outcomes(batch.size());
       parallel_for(batch.size(), job_.threads,
-                   [&](std::size_t i) { verdicts[i] = judge(batch[i]); });
-      for (std::size_t i = 0; i < batch.size(); ++i) settle(batch[i], verdicts[i]);
-      if (options_.progress) options_.progress(settled_, total());
+                   [&](std::size_t i) { outcomes[i] = judge(batch[i]); });
+      for (std::size_t i = 0; i < batch.size(); ++i) settle(outcomes[i]);
+      if (options_.progress) options_.progress(settled_, certificate_.candidates);
     }
     return true;
   }
 
-  std::int64_t total() const { return static_cast<std::int64_t>(prospects_.size()); }
+  const SearchSpace::Branch& branch_of(const Node& node) const {
+    return space_.branches[static_cast<std::size_t>(node.branch)];
+  }
+  const PipelineChoice& pipeline_of(const Node& node) const {
+    return space_.pipelines(branch_of(node))[static_cast<std::size_t>(node.pipeline)];
+  }
+  const Recompute& recompute_of(const Node& node) const {
+    return space_.recomputes[static_cast<std::size_t>(node.recompute)];
+  }
+  Candidate candidate_of(const Node& node) const {
+    Candidate candidate{branch_of(node).layout, pipeline_of(node), recompute_of(node), {}};
+    if (node.replication >= 0)
+      candidate.replication =
+          space_.replications(branch_of(node))[static_cast<std::size_t>(node.replication)];
+    if (node.blocks > 0) candidate.recompute.blocks = node.blocks;
+    return candidate;
+  }
+  std::int64_t candidates_below(const Node& node) const {
+    if (node.pipeline < 0) return space_.candidates_below(branch_of(node));
+    return node.replication < 0
+               ? static_cast<std::int64_t>(space_.replications(branch_of(node)).size())
+               : 1;
+  }
 
-  /// The prospects with the lowest bounds. Prospects that can no longer enter the table are pruned.
-  std::vector<std::size_t> next_batch() {
-    std::vector<std::size_t> batch;
-    while (!queue_.empty() && batch.size() < kBatchSize) {
-      const auto [bound, prospect] = queue_.top();
-      queue_.pop();
-      if (is_beaten(prospects_[prospect]))
-        prune(PruneReason::kBound);
-      else
-        batch.push_back(prospect);
-    }
+  /// Nodes that can no longer enter the table are pruned.
+  std::vector<Node> next_batch() {
+    std::vector<Node> batch;
+    while (batch.size() < kLowestOfBatch)
+      if (!take_from(queue_with_lowest_bound(), batch)) break;
+    for (const auto& [queue, size] :
+         {std::pair(&open_[2], kLowestOfBatch + kCandidatesOfBatch), {&open_[1], kBatchSize}})
+      while (batch.size() < size)
+        if (!take_from(queue, batch)) break;
     return batch;
   }
 
-  void prune(PruneReason reason) {
-    ++certificate_.pruned[static_cast<std::size_t>(reason)];
-    ++settled_;
+  using Queue = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
+  /// False if the queue is empty.
+  bool take_from(Queue* queue, std::vector<Node>& batch) {
+    if (queue == nullptr || queue->empty()) return false;
+    const Node node = queue->top();
+    queue->pop();
+    if (is_beaten(node))
+      prune(PruneReason::kBound, candidates_below(node));
+    else
+      batch.push_back(node);
+    return true;
+  }
+  /// Null if all are empty.
+  Queue* queue_with_lowest_bound() {
+    Queue* lowest = nullptr;
+    for (Queue& queue : open_)
+      if (!queue.empty() && (lowest == nullptr || lowest->top() > queue.top())) lowest = &queue;
+    return lowest;
+  }
+
+  void prune(PruneReason reason, std::int64_t count) {
+    certificate_.pruned[static_cast<std::size_t>(reason)] += count;
+    settled_ += count;
   }
 
   /// True if a faster plan has its row, or if all rows are faster.
-  bool is_beaten(const Prospect& prospect) const {
-    if (row_limit_ && prospect.bound > *row_limit_) return true;
-    const auto row = best_of_row_.find(row_key(prospect.candidate, fine_rows_));
-    return row != best_of_row_.end() && prospect.bound > row->second.first;
+  bool is_beaten(const Node& node) const {
+    if (row_limit_ && node.bound > *row_limit_) return true;
+    if (fine_rows_ && node.pipeline < 0) return false;
+    const PipelineChoice none;
+    const auto row = best_of_row_.find(
+        row_key(branch_of(node).layout, node.pipeline < 0 ? none : pipeline_of(node), fine_rows_));
+    return row != best_of_row_.end() && node.bound > row->second.step_time;
   }
 
-  /// Runs in parallel: modifies only the prospect itself.
-  Verdict judge(std::size_t index) {
-    Prospect& prospect = prospects_[index];
-    if (!screened_[index]) {
-      Verdict verdict;
-      if (const auto reason = screen_memory(prospect, job_, verdict.shortfall)) {
-        verdict.reason = *reason;
-        return verdict;
-      }
-      const Ticks bound = bound_of(prospect, microbatches_of(prospect.candidate, job_.goal));
-      if (bound > prospect.bound) {
-        prospect.bound = bound;
-        verdict.kind = Verdict::Kind::kPostponed;
-        return verdict;
+  /// Runs in parallel.
+  Outcome judge(const Node& node) {
+    if (node.pipeline < 0) return divide_layout(node);
+    if (node.replication < 0) return node.is_timed ? divide_pipeline(node) : time_pipeline(node);
+    return node.is_screened ? simulate_candidate(node) : screen_candidate(node);
+  }
+
+  Outcome divide_layout(const Node& node) {
+    Outcome outcome;
+    const SearchSpace::Branch& branch = branch_of(node);
+    const auto pipelines = space_.pipelines(branch);
+    for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
+      const Recompute& recompute = space_.recomputes[r];
+      const LayerCosts layers = costs_.layers(branch.layout, recompute);
+      const Ticks ends = costs_.layout_bound(branch.layout, layers, recompute, false);
+      const Ticks no_ends = costs_.layout_bound(branch.layout, layers, recompute, true);
+      for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        Node child = node;
+        child.recompute = static_cast<std::int16_t>(r);
+        child.pipeline = static_cast<std::int16_t>(p);
+        child.bound = pipelines[p].rule->output_barriers > 0 ? no_ends : ends;
+        if (!is_beaten(child))
+          child.bound = costs_.pipeline_bound(branch.layout, layers, pipelines[p], recompute);
+        if (is_beaten(child)) {
+          outcome.prune(PruneReason::kBound, candidates_below(child));
+          continue;
+        }
+        const Replication* leanest = leanest_replication(branch, pipelines[p]);
+        if (leanest == nullptr) {
+          outcome.prune(PruneReason::kStructure, candidates_below(child));
+          continue;
+        }
+        const Candidate candidate{branch.layout, pipelines[p], recompute, *leanest};
+        if (const auto shortfall = screen_->rough_shortfall_of(candidate, layers)) {
+          outcome.note(candidate, *shortfall);
+          outcome.prune(PruneReason::kMemory, candidates_below(child));
+          continue;
+        }
+        outcome.children.push_back(child);
       }
     }
-    return simulate_prospect(prospect);
+    return outcome;
   }
 
-  Verdict simulate_prospect(const Prospect& prospect) const {
-    const Plan plan = plan_of(prospect, job_);
-    const TaskGraph graph =
-        lower(plan, job_.model, job_.cluster, {.memory = job_.cost_model.memory()});
-    Verdict verdict;
-    if (auto shortfall = shortfall_of(graph, job_facts(plan.strategy, job_.model, job_.cluster))) {
-      verdict.shortfall = *shortfall;
-      return verdict;
+  /// False if check_plan() rejects the replication with this schedule, whatever the rest is.
+  static bool suits(const Replication& replication, const PipelineChoice& pipeline) {
+    const DataParallelism& data = replication.data;
+    if (pipeline.rule->output_barriers > 0)
+      return replication.zero <= 1 && data.buckets.rule == BucketRule::kNone &&
+             !data.overlap_gather;
+    if (pipeline.placement->routes.size() > 1)
+      return replication.zero <= 1 && data.shard_ranks == 0 && !data.overlap_gather;
+    return true;
+  }
+
+  /// The replication with the least memory. Null if none suits the schedule.
+  const Replication* leanest_replication(const SearchSpace::Branch& branch,
+                                         const PipelineChoice& pipeline) const {
+    const auto leanness = [](const Replication& replication) {
+      return std::tuple(replication.zero, -replication.data.shard_ranks,
+                        replication.data.reshard_after_forward, !replication.data.overlap_gather);
+    };
+    const Replication* leanest = nullptr;
+    for (const Replication& replication : space_.replications(branch))
+      if (suits(replication, pipeline) &&
+          (leanest == nullptr || leanness(replication) > leanness(*leanest)))
+        leanest = &replication;
+    return leanest;
+  }
+
+  Outcome time_pipeline(const Node& node) {
+    Outcome outcome;
+    Node timed = node;
+    timed.is_timed = true;
+    timed.bound = std::max(node.bound, costs_.schedule_time(candidate_of(node)));
+    outcome.children.push_back(timed);
+    return outcome;
+  }
+
+  Outcome divide_pipeline(const Node& node) {
+    Outcome outcome;
+    const auto replications = space_.replications(branch_of(node));
+    Candidate candidate = candidate_of(node);
+    const LayerCosts layers = costs_.layers(candidate.layout, candidate.recompute);
+    for (std::size_t i = 0; i < replications.size(); ++i) {
+      if (!suits(replications[i], candidate.pipeline)) {
+        outcome.prune(PruneReason::kStructure);
+        continue;
+      }
+      candidate.replication = replications[i];
+      if (const auto shortfall = screen_->rough_shortfall_of(candidate, layers)) {
+        outcome.note(candidate, *shortfall);
+        outcome.prune(PruneReason::kMemory);
+        continue;
+      }
+      outcome.children.push_back(node);
+      outcome.children.back().replication = static_cast<std::int16_t>(i);
+    }
+    return outcome;
+  }
+
+  Outcome screen_candidate(const Node& node) {
+    Outcome outcome;
+    Candidate candidate = candidate_of(node);
+    const Plan plan = costs_.plan_of(candidate);
+    if (!is_runnable(plan)) {
+      outcome.prune(PruneReason::kTrainer);
+      return outcome;
+    }
+    if (!check_plan(plan, job_.model, job_.cluster).empty()) {
+      outcome.prune(PruneReason::kStructure);
+      return outcome;
+    }
+    Node screened = node;
+    screened.is_screened = true;
+    if (candidate.recompute == Recompute{.kind = RecomputeKind::kBlocks}) {
+      if (!choose_blocks(candidate, 1, true, outcome)) return outcome;
+      screened.blocks = candidate.recompute.blocks;
+    }
+    screened.bound = costs_.candidate_bound(candidate, bound_with_blocks(node, candidate));
+    outcome.children.push_back(screened);
+    return outcome;
+  }
+
+  /// Lower bound of the time of all passes of a candidate whose recomputed blocks are chosen.
+  Ticks bound_with_blocks(const Node& node, const Candidate& candidate) {
+    if (candidate.recompute.blocks <= 1) return node.bound;
+    const Ticks bound = costs_.pipeline_bound(candidate.layout,
+                                              costs_.layers(candidate.layout, candidate.recompute),
+                                              candidate.pipeline, candidate.recompute);
+    Node other = node;
+    other.bound = std::max(node.bound, bound);
+    return is_beaten(other) ? other.bound : std::max(other.bound, costs_.schedule_time(candidate));
+  }
+
+  bool choose_blocks(Candidate& candidate, int least, bool rough, Outcome& outcome) {
+    MemoryShortfall shortfall;
+    const auto reason = screen_->choose_blocks(candidate, least, rough, shortfall);
+    if (!reason) return true;
+    if (*reason == PruneReason::kMemory) outcome.note(candidate, shortfall);
+    outcome.prune(*reason);
+    return false;
+  }
+
+  bool is_runnable(const Plan& plan) const {
+    return !job_.fixed.trainer || can_run(job_.fixed.trainer->abilities, plan);
+  }
+
+  Outcome simulate_candidate(const Node& node) {
+    Outcome outcome;
+    Candidate candidate = candidate_of(node);
+    std::optional<MemoryShortfall> shortfall = screen_->shortfall_of(candidate);
+    std::optional<TaskGraph> graph;
+    if (!shortfall) {
+      const Plan plan = costs_.plan_of(candidate);
+      graph = lower(plan, job_.model, job_.cluster, {.memory = job_.cost_model.memory()});
+      shortfall = shortfall_of(*graph, job_facts(plan.strategy, job_.model, job_.cluster));
+    }
+    if (shortfall && node.blocks > 0) {  // the screen counts less than everything
+      if (!choose_blocks(candidate, node.blocks + 1, false, outcome)) return outcome;
+      Node more = node;
+      more.blocks = candidate.recompute.blocks;
+      more.bound = costs_.candidate_bound(candidate, bound_with_blocks(node, candidate));
+      outcome.children.push_back(more);
+      return outcome;
+    }
+    outcome.candidate = candidate;
+    if (shortfall) {
+      outcome.note(candidate, *shortfall);
+      outcome.prune(PruneReason::kMemory);
+      return outcome;
     }
     thread_local SimulatedTimes times;  // reuses its memory
-    simulate(graph, price_works(graph.parts, graph.works, job_.cost_model), times);
-    verdict.kind = Verdict::Kind::kSimulated;
-    verdict.step_time = makespan(times);
-    return verdict;
+    simulate(*graph, price_works(graph->parts, graph->works, job_.cost_model), times);
+    outcome.step_time = makespan(times);
+    return outcome;
   }
 
-  void settle(std::size_t index, const Verdict& verdict) {
-    switch (verdict.kind) {
-      case Verdict::Kind::kPostponed:
-        screened_[index] = true;
-        queue_.emplace(prospects_[index].bound, index);
-        return;
-      case Verdict::Kind::kPruned:
-        if (verdict.reason == PruneReason::kMemory) note_shortfall(index, verdict.shortfall);
-        prune(verdict.reason);
-        return;
-      case Verdict::Kind::kSimulated:
-        ++certificate_.simulated;
-        ++settled_;
-        offer(index, verdict.step_time);
-        return;
-    }
+  void settle(const Outcome& outcome) {
+    for (std::size_t i = 0; i < outcome.pruned.size(); ++i)
+      prune(static_cast<PruneReason>(i), outcome.pruned[i]);
+    for (const Node& child : outcome.children) push(child);
+    if (outcome.shortfall) note_shortfall(outcome.candidate, *outcome.shortfall);
+    if (!outcome.step_time) return;
+    ++certificate_.simulated;
+    ++settled_;
+    offer(outcome.candidate, *outcome.step_time);
   }
 
-  void note_shortfall(std::size_t index, const MemoryShortfall& shortfall) {
+  void note_shortfall(const Candidate& candidate, const MemoryShortfall& shortfall) {
     if (leanest_ && leanest_->shortfall.needed <= shortfall.needed) return;
-    leanest_ = Leanest{index, shortfall};
+    leanest_ = Leanest{candidate, shortfall};
+    Recompute& recompute = leanest_->candidate.recompute;
+    if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
   }
 
-  void offer(std::size_t index, Ticks step_time) {
-    const RowKey key = row_key(prospects_[index].candidate, fine_rows_);
-    const auto [row, is_new] = best_of_row_.try_emplace(key, step_time, index);
+  struct Row {
+    Ticks step_time;
+    Candidate candidate;
+  };
+
+  void offer(const Candidate& candidate, Ticks step_time) {
+    const RowKey key = row_key(candidate.layout, candidate.pipeline, fine_rows_);
+    const auto [row, is_new] = best_of_row_.try_emplace(key, Row{step_time, candidate});
     if (!is_new) {
-      const auto& [best, holder] = row->second;
-      if (step_time > best) return;
-      if (step_time == best &&
-          !is_simpler(prospects_[index].candidate, prospects_[holder].candidate))
-        return;
-      row->second = {step_time, index};
+      Row& best = row->second;
+      if (step_time > best.step_time) return;
+      if (step_time == best.step_time && !is_simpler(candidate, best.candidate)) return;
+      best = {step_time, candidate};
     }
-    const std::vector<Entry> rows = ranked_rows();
-    if (rows.size() == static_cast<std::size_t>(options_.top)) row_limit_ = rows.back().first;
+    const std::vector<const Row*> rows = ranked_rows();
+    if (rows.size() == static_cast<std::size_t>(options_.top)) row_limit_ = rows.back()->step_time;
   }
 
   /// At most `top` rows, best first; ties are broken by simplicity.
-  std::vector<Entry> ranked_rows() const {
-    std::vector<Entry> rows;
-    for (const auto& [key, entry] : best_of_row_) rows.push_back(entry);
-    std::sort(rows.begin(), rows.end(), [&](const Entry& a, const Entry& b) {
-      if (a.first != b.first) return a.first < b.first;
-      return is_simpler(prospects_[a.second].candidate, prospects_[b.second].candidate);
+  std::vector<const Row*> ranked_rows() const {
+    std::vector<const Row*> rows;
+    for (const auto& [key, row] : best_of_row_) rows.push_back(&row);
+    std::sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
+      if (a->step_time != b->step_time) return a->step_time < b->step_time;
+      return is_simpler(a->candidate, b->candidate);
     });
     if (rows.size() > static_cast<std::size_t>(options_.top))
       rows.resize(static_cast<std::size_t>(options_.top));
@@ -215,81 +461,102 @@ class Search {
 
   void certify(bool complete) {
     certificate_.proved_optimal = complete;
-    if (complete || queue_.empty()) return;
-    const std::vector<Entry> rows = ranked_rows();
+    const Queue* lowest = queue_with_lowest_bound();
+    if (complete || lowest == nullptr) return;
+    const std::vector<const Row*> rows = ranked_rows();
     certificate_.gap = 1;
-    if (!rows.empty() && rows.front().first > queue_.top().first)
-      certificate_.gap = ratio(rows.front().first - queue_.top().first, rows.front().first);
-    if (!rows.empty() && rows.front().first <= queue_.top().first) certificate_.gap = 0;
+    if (rows.empty()) return;
+    const Ticks best = rows.front()->step_time, bound = lowest->top().bound;
+    certificate_.gap = best > bound ? ratio(best - bound, best) : 0;
   }
 
   SearchResult result() {
-    const std::vector<Entry> rows = ranked_rows();
+    const std::vector<const Row*> rows = ranked_rows();
     SearchResult result;
     result.certificate = certificate_;
     result.plans.resize(rows.size());
     parallel_for(rows.size(), job_.threads, [&](std::size_t i) {
-      const Prospect& prospect = prospects_[rows[i].second];
       RankedPlan& row = result.plans[i];
-      row.plan = plan_of(prospect, job_);
+      row.plan = costs_.plan_of(rows[i]->candidate);
       row.evaluation = predict({row.plan, job_.model, job_.cluster, job_.cost_model}).evaluation;
       MW_CHECK(fits_in_memory(row.evaluation));
-      row.why = why(row.plan, row.evaluation, prospect, job_);
+      row.why = why(row.plan, row.evaluation, job_);
     });
-    if (rows.empty() && leanest_ && certificate_.proved_optimal && look_further_)
-      result.infeasible = infeasible();
     return result;
   }
 
-  Infeasible infeasible() const {
-    const Prospect& prospect = prospects_[leanest_->prospect];
-    const Plan plan = plan_of(prospect, job_);
-    Infeasible infeasible{.reason = reason_of_shortfall(plan, leanest_->shortfall),
-                          .nearest = fitting_with_more_devices()};
-    if (!infeasible.nearest) {
-      RankedPlan over{
-          .plan = plan,
-          .evaluation = predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation,
-          .why = infeasible.reason};
-      infeasible.nearest = std::move(over);
-    }
-    return infeasible;
-  }
-
-  /// The best plan for the same goal on 2x, 4x, … the devices.
-  std::optional<RankedPlan> fitting_with_more_devices() const {
-    SearchJob larger = job_;
-    larger.fixed.data.reset();
-    SearchOptions options;
-    options.top = 1;
-    options.canceled = options_.canceled;
-    for (std::int64_t gpus = 2 * std::int64_t{job_.goal.gpus}; gpus <= device_count(job_.cluster);
-         gpus *= 2) {
-      larger.goal.gpus = static_cast<int>(gpus);
-      SearchResult found = Search(larger, options, false).run();
-      if (!found.plans.empty()) return std::move(found.plans.front());
-    }
-    return std::nullopt;
-  }
-
   struct Leanest {
-    std::size_t prospect;
+    Candidate candidate;
     MemoryShortfall shortfall;
   };
 
   SearchJob job_;
   SearchOptions options_;
-  bool look_further_ = true;
+  CandidateCosts costs_;
+  std::optional<MemoryScreen> screen_;  ///< of a goal that is possible
+  SearchSpace space_;
   bool fine_rows_ = false;
-  std::vector<Prospect> prospects_;
-  std::vector<char> screened_;  ///< by prospect: memory was checked
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
-  std::map<RowKey, Entry> best_of_row_;
+  std::array<Queue, 3> open_;  ///< layouts, pipelines, candidates
+  std::size_t created_ = 0;
+  std::map<RowKey, Row> best_of_row_;
   std::optional<Ticks> row_limit_;  ///< step time of the last row, if the table is full
   std::optional<Leanest> leanest_;
   std::int64_t settled_ = 0;
   SearchCertificate certificate_;
 };
+
+/// The best plan for the same goal on 2x, 4x, … the devices. Whether any fits is asked of the
+/// plans with small micro-batches and one chunk first.
+std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
+                                                    const SearchOptions& options) {
+  SearchJob larger = job;
+  larger.fixed.data.reset();
+  SearchOptions one = options;
+  one.top = 1;
+  one.progress = {};
+  for (std::int64_t gpus = 2 * std::int64_t{job.goal.gpus}; gpus <= device_count(job.cluster);
+       gpus *= 2) {
+    larger.goal.gpus = static_cast<int>(gpus);
+    SearchJob leanest = larger;
+    if (!leanest.fixed.micro_batch) leanest.fixed.micro_batch = 1;
+    if (!leanest.fixed.schedule) leanest.fixed.schedule = kDefaultSchedule;
+    if (Search(leanest, one).run().plans.empty()) continue;
+    SearchResult found = Search(larger, one).run();
+    if (!found.plans.empty()) return std::move(found.plans.front());
+  }
+  return std::nullopt;
+}
+
+/// Optimizer state goes to host memory only if nothing fits otherwise.
+bool may_offload(const SearchJob& job) {
+  return !job.fixed.offload_optimizer && !job.fixed.data_parallelism.offload_optimizer &&
+         node_of(job.cluster, DeviceId(0)).host.has_value() &&
+         !has_servers(job.fixed.data_parallelism.kind) &&
+         job.fixed.data_parallelism.kind != DataParallelKind::kOneProcess;
+}
+
+SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& options) {
+  Search search(job, options);
+  SearchResult result = search.run();
+  if (!result.plans.empty() || result.infeasible) return result;
+  if (may_offload(job)) {
+    SearchJob offloading = job;
+    offloading.fixed.offload_optimizer = true;
+    SearchResult other = Search(offloading, options).run();
+    other.certificate.candidates += result.certificate.candidates;
+    other.certificate.simulated += result.certificate.simulated;
+    for (std::size_t i = 0; i < other.certificate.pruned.size(); ++i)
+      other.certificate.pruned[i] += result.certificate.pruned[i];
+    other.infeasible.reset();
+    result = std::move(other);
+    if (!result.plans.empty()) return result;
+  }
+  result.infeasible = search.infeasible();
+  if (result.infeasible)
+    if (auto larger = fitting_with_more_devices(job, options))
+      result.infeasible->nearest = std::move(larger);
+  return result;
+}
 
 }  // namespace
 
@@ -331,7 +598,7 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);
-  return Search(job, sane).run();
+  return search_named_schedules(job, sane);
 }
 
 namespace {
@@ -340,8 +607,10 @@ namespace {
 std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph& model,
                           const Cluster& cluster, const CostModel& cost_model) {
   const auto times_on = [&](std::int32_t kind) {
-    return times_to_cut(layer_passes(strategy, model, cluster, cost_model.on_nodes(kind)),
-                        strategy.recompute);
+    LayerPasses layers = layer_passes(strategy, model, cluster, cost_model.on_nodes(kind));
+    if (find_schedule_rule(strategy.schedule)->output_barriers > 0)
+      layers = without_ends(std::move(layers));
+    return layer_times(layers, strategy.recompute.kind == RecomputeKind::kFull);
   };
   const std::vector<std::int32_t> kinds = node_kinds_of(strategy, cluster);
   if (kinds.empty()) return cut_blocks(times_on(-1), parts);

@@ -15,33 +15,9 @@
 #include "core/model/model_graph.hpp"
 #include "core/plan/plan.hpp"
 #include "core/timeline/evaluation.hpp"
-#include "core/trainer/trainer.hpp"
+#include "planner/search/fixed_choices.hpp"
 
 namespace meshwright {
-
-struct Goal {
-  int gpus = 1;
-  std::int64_t global_batch = 1;
-  std::int64_t sequence_length = 1;
-};
-
-/// A set field restricts the search to its value (`plan --fix`). The default dtype is bf16 if the
-/// device supports it, else fp16, else fp32.
-struct FixedChoices : FixedSizes {
-  std::optional<int> micro_batch, zero;
-  std::optional<bool> sequence_parallel;
-  std::optional<std::string> schedule;
-  std::optional<Recompute> recompute;
-  std::optional<Dtype> dtype;
-  std::optional<AttentionAlgorithm> attention;
-  DataParallelism data_parallelism = {};    ///< for every plan; not searched
-  ModelParallelism model_parallelism = {};  ///< for every plan; not searched
-  Precision precision = {};                 ///< for every plan; not searched
-  /// Restricts the search to plans that this program can run. A fixed choice that it does not have
-  /// is an InputError. If it lacks ZeRO 1, its other ZeRO stages are searched; if it cannot
-  /// recompute a number of blocks, torch-selective is.
-  std::optional<Trainer> trainer = {};
-};
 
 /// Why a candidate was not simulated.
 enum class PruneReason : std::uint8_t {
@@ -89,6 +65,8 @@ struct SearchOptions {
   std::function<void(std::int64_t done, std::int64_t of)> progress =
       {};  ///< called from one thread
   std::function<bool()> canceled = {};
+  /// Like `canceled`, but the search goes on until it has found a plan.
+  std::function<bool()> is_out_of_time = {};
 };
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,

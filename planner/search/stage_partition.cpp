@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "core/base/check.hpp"
 
@@ -116,6 +117,76 @@ class EvenCut {
   std::vector<Ticks> before_;  ///< total time of the blocks before each block
   std::vector<std::int64_t> cost_;
   std::vector<int> choice_;
+};
+
+/// The same partition in closed form if all blocks take the same time.
+class UniformCut {
+ public:
+  UniformCut(const LayerTimes& times, int stages)
+      : times_(times),
+        block_(times.blocks.front()),
+        blocks_(static_cast<int>(times.blocks.size())),
+        stages_(stages) {}
+
+  std::vector<int> run() const {
+    if (stages_ == 1) return {blocks_};
+    const Ticks limit = least_limit();
+    int low = 0, high = blocks_;  // the highest level that is not above the number of blocks
+    while (low < high) {
+      const int middle = low + (high - low + 1) / 2;
+      if (blocks_at(middle, limit) <= blocks_)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    std::vector<int> cut;
+    for (int stage = 0; stage < stages_; ++stage) cut.push_back(count_at(low, stage, limit));
+    std::int64_t left = blocks_ - blocks_at(low, limit);
+    for (int stage = stages_ - 1; left > 0; --stage) {
+      if (count_at(low + 1, stage, limit) <= low) continue;
+      ++cut[static_cast<std::size_t>(stage)];
+      --left;
+    }
+    return cut;
+  }
+
+ private:
+  bool is_outer(int stage) const { return stage == 0 || stage == stages_ - 1; }
+  Ticks fixed_time(int stage) const {
+    return stage == 0 ? times_.embedding : stage == stages_ - 1 ? times_.head : Ticks();
+  }
+  /// The most blocks of a stage within the limit.
+  int capacity(int stage, Ticks limit) const {
+    if (block_ == Ticks()) return blocks_;
+    return static_cast<int>(
+        std::min<std::int64_t>(blocks_, (limit - fixed_time(stage)).value / block_.value));
+  }
+  int count_at(int level, int stage, Ticks limit) const {
+    return std::clamp(level, is_outer(stage) ? 0 : 1, capacity(stage, limit));
+  }
+  /// Blocks of all stages if each has as many as `level` and the limit allow.
+  std::int64_t blocks_at(int level, Ticks limit) const {
+    std::int64_t sum = count_at(level, 0, limit) + count_at(level, stages_ - 1, limit);
+    if (stages_ > 2) sum += (std::int64_t{stages_} - 2) * count_at(level, 1, limit);
+    return sum;
+  }
+
+  Ticks least_limit() const {
+    std::int64_t low = std::max({times_.embedding, times_.head, block_}).value;
+    std::int64_t high = (times_.embedding + times_.head + block_ * std::int64_t{blocks_}).value;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (blocks_at(blocks_, Ticks(middle)) >= blocks_)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return Ticks(low);
+  }
+
+  const LayerTimes& times_;
+  Ticks block_;
+  int blocks_, stages_;
 };
 
 }  // namespace
@@ -252,6 +323,9 @@ std::vector<int> cut_blocks_for(std::span<const LayerTimes> times_of_stage) {
 std::vector<int> cut_blocks(const LayerTimes& times, int stages) {
   const int blocks = static_cast<int>(times.blocks.size());
   MW_CHECK(can_cut(blocks, stages));
+  const bool are_alike = std::adjacent_find(times.blocks.begin(), times.blocks.end(),
+                                            std::not_equal_to<>()) == times.blocks.end();
+  if (blocks > 0 && are_alike) return UniformCut(times, stages).run();
   const Ticks limit = least_bottleneck(times, stages);
   if (blocks % stages == 0 && (blocks > 0 || stages <= 2)) {
     std::vector<int> equal = even_cut(blocks, stages);

@@ -6,9 +6,9 @@
 
 #include "core/lowering/lower.hpp"
 #include "planner/search/bounds.hpp"
-#include "planner/search/candidates.hpp"
 #include "planner/search/layer_times.hpp"
 #include "planner/search/parallel_for.hpp"
+#include "planner/search/space.hpp"
 #include "planner/synthesis/schedule_front.hpp"
 #include "simulator/predict/predict.hpp"
 

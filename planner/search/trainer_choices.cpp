@@ -27,8 +27,9 @@ bool is_fixed(Ability ability, const FixedChoices& fixed) {
       return false;
     case Ability::kDtypes:
       return fixed.dtype.has_value();
-    case Ability::kParallelism:
     case Ability::kContextAlgorithms:
+      return fixed.context_algorithm.has_value();
+    case Ability::kParallelism:
     case Ability::kFp8Recipes:
     case Ability::kGradientDtypes:
     case Ability::kDataParallel:
@@ -41,27 +42,12 @@ bool is_fixed(Ability ability, const FixedChoices& fixed) {
   return true;
 }
 
-/// A plan with the fixed choices and otherwise the fewest demands.
-Plan probe_of(const FixedChoices& fixed) {
-  Plan probe;
-  probe.strategy.degrees = degrees_of(fixed);
-  probe.strategy.sequence_parallel = fixed.sequence_parallel.value_or(false);
-  probe.strategy.schedule = fixed.schedule.value_or(std::string(kDefaultSchedule));
-  probe.strategy.recompute = fixed.recompute.value_or(Recompute{});
-  probe.strategy.zero = fixed.zero.value_or(0);
-  probe.strategy.dtype = fixed.dtype.value_or(Dtype::kBf16);
-  probe.strategy.attention = fixed.attention.value_or(AttentionAlgorithm::kFlash);
-  probe.strategy.data_parallelism = fixed.data_parallelism;
-  probe.strategy.model_parallelism = fixed.model_parallelism;
-  probe.strategy.precision = fixed.precision;
-  return probe;
-}
-
 }  // namespace
 
 std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed) {
   if (!fixed.trainer) return {};
-  std::vector<TrainerGap> gaps = trainer_gaps(fixed.trainer->abilities, probe_of(fixed));
+  std::vector<TrainerGap> gaps = trainer_gaps(
+      fixed.trainer->abilities, {.strategy = strategy_of(fixed), .blocks_per_stage = {}});
   std::erase_if(gaps, [&](const TrainerGap& gap) { return !is_fixed(gap.ability, fixed); });
   return problems_of(gaps, fixed.trainer->name);
 }
@@ -76,19 +62,21 @@ bool cuts_freely(const Trainer& trainer) {
 }
 
 std::vector<int> zero_levels_to_search(const FixedChoices& fixed) {
-  if (!fixed.trainer || accepts(fixed.trainer->abilities.any, Ability::kZero, "1")) return {0, 1};
-  std::vector<int> levels{0};
-  for (const int level : {2, 3})
-    if (accepts(fixed.trainer->abilities.any, Ability::kZero, std::to_string(level)))
+  std::vector<int> levels;
+  for (const int level : {0, 1, 2, 3})
+    if (!fixed.trainer ||
+        accepts(fixed.trainer->abilities.any, Ability::kZero, std::to_string(level)))
       levels.push_back(level);
   return levels;
 }
 
-bool lacks_block_counts(const Trainer& trainer) {
-  const auto has = [&](const char* word) {
-    return accepts(trainer.abilities.any, Ability::kRecompute, word);
-  };
-  return has("torch-selective") && !has("block");
+std::vector<BucketRule> bucket_rules_to_search(const FixedChoices& fixed) {
+  std::vector<BucketRule> rules;
+  for (const BucketRule rule : {BucketRule::kPyTorch, BucketRule::kMegatron})
+    if (!fixed.trainer || accepts(fixed.trainer->abilities.any, Ability::kBuckets,
+                                  to_text({.rule = rule, .bytes = {}})))
+      rules.push_back(rule);
+  return rules;
 }
 
 }  // namespace meshwright

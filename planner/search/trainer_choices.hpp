@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/trainer/trainer.hpp"
-#include "planner/search/search.hpp"
+#include "planner/search/fixed_choices.hpp"
 
 namespace meshwright {
 
@@ -15,11 +15,8 @@ std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed);
 /// True if stages may have any numbers of blocks; otherwise plans are cut by even_cut().
 bool cuts_freely(const Trainer& trainer);
 
-/// ZeRO stages to search if none is fixed: 0 and 1. Stages 2 and 3 save memory at the price of
-/// communication; they are searched for programs that lack 1.
+/// Of ZeRO 0 to 3, and of the bucket rules of PyTorch and Megatron-LM, those that the trainer has.
 std::vector<int> zero_levels_to_search(const FixedChoices& fixed);
-
-/// Then recomputation per operator is the only choice between none and full.
-bool lacks_block_counts(const Trainer& trainer);
+std::vector<BucketRule> bucket_rules_to_search(const FixedChoices& fixed);
 
 }  // namespace meshwright

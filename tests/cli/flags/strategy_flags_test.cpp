@@ -74,7 +74,7 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheDataAxis) {
                                  .servers = 3,
                                  .colocated_servers = true,
                                  .ring_order = RingOrder::kAlternating};
-  EXPECT_EQ(choices.data_parallelism, expected);
+  EXPECT_EQ(strategy_of(choices).data_parallelism, expected);
   EXPECT_THROW(choices_of("--bucket many"), UsageError);
   EXPECT_THROW(choices_of("--data-parallel rung"), UsageError);
 }
@@ -104,7 +104,7 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
   expected.routing = {
       .capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4, .overlap = true};
   expected.order = *rank_order_from_text("dp-cp-ep-tp-pp");
-  EXPECT_EQ(choices.model_parallelism, expected);
+  EXPECT_EQ(strategy_of(choices).model_parallelism, expected);
   StrategyFlags flags = flags_with_batch();
   flags.choices = choices;
   EXPECT_EQ(to_strategy(flags, 1).model_parallelism, expected);

@@ -65,8 +65,8 @@ TEST(Report, CertificateGivesTheGapOfASearchThatWasNotExhaustive) {
   c.pruned[static_cast<std::size_t>(PruneReason::kDominated)] = 1;
   c.gap = 0.034;
   EXPECT_EQ(certificate_text(c, Seconds(0.25)),
-            "Searched 3 candidates in 250 ms: pruned 1 by dominance; 2 simulated; optimality gap "
-            "3.4 %.\n");
+            "Searched 3 candidates in 250 ms: pruned 1 by dominance; 2 simulated; stopped "
+            "early: the optimum is at most 3.4 % faster.\n");
 }
 
 // The mean over ranks and the busiest rank, of the period, wherever a bubble is printed.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/lowering/lower.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "tests/planner/search/small_jobs.hpp"
@@ -15,7 +15,9 @@ namespace meshwright {
 namespace {
 
 StepEndTimes nothing_after(int devices) {
-  return {.reduction = std::vector<Ticks>(static_cast<std::size_t>(devices)), .rest = Ticks()};
+  return {.reduction = std::vector<Ticks>(static_cast<std::size_t>(devices)),
+          .rest = Ticks(),
+          .communication = Ticks()};
 }
 
 PassTimes passes(std::int64_t forward, std::int64_t input, std::int64_t weight) {
@@ -51,8 +53,19 @@ TEST(StepBound, LetsNobodyWaitForWeightGradients) {
 // Device 1 ends at 1 + 6 = 7 and reduces for 9; device 0 ends at 9 and reduces for 4; then 5.
 TEST(StepBound, AddsWhatFollowsTheLastBackward) {
   const std::vector<PassTimes> stages(2, passes(1, 1, 1));
-  const StepEndTimes end{.reduction = {Ticks(4), Ticks(9)}, .rest = Ticks(5)};
+  StepEndTimes end{.reduction = {Ticks(4), Ticks(9)}, .rest = Ticks(5), .communication = Ticks()};
   EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(16 + 5));
+  end.communication = Ticks(30);  // beside the passes
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(30 + 5));
+}
+
+// One micro-batch passes 4 stages of F = 1, B = 2 on two devices: 4 * 3, although each device works
+// for 6 only. A second one waits for the longest pass.
+TEST(StepBound, LetsEveryMicrobatchPassAllStages) {
+  const std::vector<PassTimes> stages(4, passes(1, 1, 1));
+  EXPECT_EQ(step_bound(looped_placement(2, 2), stages, 1, false, nothing_after(2)), Ticks(12));
+  EXPECT_EQ(step_bound(looped_placement(2, 2), stages, 2, false, nothing_after(2)),
+            Ticks(std::max(12 + 2, 1 + 2 * 6 + 2)));
 }
 
 class EveryCandidate : public testing::TestWithParam<bool> {
@@ -66,47 +79,79 @@ class EveryCandidate : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(DenseAndExperts, EveryCandidate, testing::Bool());
 
-TEST_P(EveryCandidate, TakesAtLeastItsBound) {
+constexpr std::size_t kTried = 1500;
+
+/// The number of blocks is not chosen by a search here.
+void choose_one_block(Candidate& candidate) {
+  if (candidate.recompute.kind == RecomputeKind::kBlocks) candidate.recompute.blocks = 1;
+}
+
+TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
   const SearchJob job = small.job();
-  const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
-  ASSERT_GT(space.candidates.size(), 500u);
+  CandidateCosts costs(job);
   double tightest = 0;
-  for (Prospect prospect : appraise(space.candidates, job)) {
-    Recompute& recompute = prospect.candidate.recompute;
-    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
-    const Plan plan = plan_of(prospect, job);
+  for (Candidate candidate : small.candidates(kTried)) {
+    choose_one_block(candidate);
+    const Plan plan = costs.plan_of(candidate);
     SCOPED_TRACE(testing::Message()
                  << plan.strategy.schedule << " tp " << plan.strategy.degrees.tensor << " pp "
-                 << plan.strategy.degrees.pipeline << " v " << plan.strategy.degrees.chunks);
+                 << plan.strategy.degrees.pipeline << " v " << plan.strategy.degrees.chunks
+                 << " zero " << plan.strategy.zero << " bucket "
+                 << to_text(plan.strategy.data_parallelism.buckets) << " micro-batch "
+                 << plan.strategy.micro_batch);
     const TaskGraph graph = lower(plan, small.model, small.cluster);
     const Ticks simulated =
         makespan(simulate(graph, price_works(graph.parts, graph.works, *small.cost_model)));
-    ASSERT_LE(prospect.bound, simulated);
-    tightest = std::max(tightest, ratio(prospect.bound, simulated));
+    const LayerCosts layers = costs.layers(candidate.layout, candidate.recompute);
+    const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
+    const Ticks of_layout =
+        costs.layout_bound(candidate.layout, layers, candidate.recompute, shares_ends);
+    const Ticks of_pipeline =
+        costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
+    const Ticks scheduled = std::max(of_pipeline, costs.schedule_time(candidate));
+    const Ticks of_candidate = costs.candidate_bound(candidate, scheduled);
+    ASSERT_LE(of_layout, of_pipeline);
+    ASSERT_LE(scheduled, of_candidate);
+    ASSERT_LE(of_pipeline, simulated);
+    ASSERT_LE(scheduled, simulated);
+    ASSERT_LE(of_candidate, simulated);
+    tightest = std::max(tightest, ratio(of_candidate, simulated));
   }
   EXPECT_EQ(tightest, 1.0) << "without a pipeline the bound is the step time";
 }
 
 TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
-  const SmallJob probe = small_job(Bytes(80'000'000'000));
-  const CandidateSpace space = enumerate_candidates(probe.model, probe.cluster, probe.goal, {});
   const SmallJob tight = small_job(Bytes(GetParam() ? 250'000'000 : 800'000'000));
   const SearchJob job = tight.job();
-  int turned_down = 0, kept = 0;
-  for (Prospect prospect : appraise(space.candidates, job)) {
-    Recompute& recompute = prospect.candidate.recompute;
-    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
-    const Plan plan = plan_of(prospect, job);
+  CandidateCosts costs(job);
+  MemoryScreen screen(job, costs);
+  int rough = 0, closer = 0, exact = 0, kept = 0;
+  for (Candidate candidate : tight.candidates(kTried)) {
+    choose_one_block(candidate);
+    const Plan plan = costs.plan_of(candidate);
+    SCOPED_TRACE(testing::Message() << plan.strategy.schedule << " zero " << plan.strategy.zero);
     const Evaluation evaluation = tight.evaluate(plan);
-    const auto shortfall = shortfall_of(plan, job);
-    if (shortfall) {
-      ASSERT_EQ(shortfall->needed, peak_memory(evaluation));
-      ASSERT_FALSE(fits_in_memory(evaluation));
+    const LayerCosts layers = costs.layers(candidate.layout, candidate.recompute);
+    if (const auto found = screen.rough_shortfall_of(candidate, layers)) {
+      ASSERT_LE(found->needed, peak_memory(evaluation));
+      ++rough;
     }
-    ++(shortfall ? turned_down : kept);
+    if (const auto found = screen.shortfall_of(candidate)) {
+      ASSERT_LE(found->needed, peak_memory(evaluation));
+      ++closer;
+    }
+    if (const auto found = shortfall_of(plan, job)) {
+      ASSERT_LE(found->needed, peak_memory(evaluation));
+      ASSERT_FALSE(fits_in_memory(evaluation));
+      ++exact;
+    } else {
+      ++kept;
+    }
   }
-  EXPECT_GT(turned_down, 20);
+  EXPECT_GT(rough, 20);
+  EXPECT_GE(closer, rough);
+  EXPECT_GE(exact, closer);
   EXPECT_GT(kept, 20);
 }
 
@@ -114,16 +159,18 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
 TEST_P(EveryCandidate, HasStagesThatAreTheSumsOfTheirLayers) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
   const SearchJob job = small.job();
-  const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
-  for (Prospect prospect : appraise(space.candidates, job)) {
-    Recompute& recompute = prospect.candidate.recompute;
-    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
-    const Plan plan = plan_of(prospect, job);
+  CandidateCosts costs(job);
+  for (Candidate candidate : small.candidates(kTried)) {
+    choose_one_block(candidate);
+    const bool has_whole_passes = !cuts_passes(costs.plan_of(candidate).strategy);
+    if (!has_whole_passes || candidate.pipeline.rule->output_barriers > 0) continue;
+    const Plan plan = costs.plan_of(candidate);
     const LoweredStages lowered = lower_stages(plan, small.model, small.cluster);
     const std::vector<WorkPrice> prices =
         price_works(lowered.parts, lowered.works, *small.cost_model);
     const std::vector<PassTimes> parts =
-        stage_passes(*prospect.layers, *prospect.blocks_per_stage, recompute);
+        stage_passes(*costs.layers(candidate.layout, candidate.recompute).passes,
+                     plan.blocks_per_stage, candidate.recompute);
     for (std::size_t p = 0; p < parts.size(); ++p) {  // the first stages hold parts in order
       const StageWorks& works = lowered.stages[p];
       ASSERT_EQ(parts[p].forward, prices[works.forward.index()].duration);

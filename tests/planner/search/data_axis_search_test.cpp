@@ -2,7 +2,7 @@
 // graph.
 #include <gtest/gtest.h>
 
-#include "planner/search/candidates.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "planner/search/search.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
@@ -37,6 +37,16 @@ std::vector<Given> options() {
   return list;
 }
 
+void fix(const Given& given, FixedChoices& fixed) {
+  fixed.zero = given.zero;
+  fixed.data_parallelism.kind = given.data.kind;
+  fixed.buckets = given.data.buckets;
+  fixed.overlap_gather = given.data.overlap_gather;
+  fixed.offload_optimizer = given.data.offload_optimizer;
+  fixed.reshard_after_forward = given.data.reshard_after_forward;
+  fixed.shard_ranks = 0;
+}
+
 // Fastest of all candidates that fit, simulated one by one, with plenty of memory and with so
 // little that most do not fit.
 TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
@@ -47,17 +57,15 @@ TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
     for (const Bytes memory : {kPlenty, Bytes(3'000'000'000)}) {
       SmallJob small(small_dense_model(), memory, kSmallGoal);
       small.fixed.recompute = Recompute{};
-      small.fixed.zero = given.zero;
-      small.fixed.data_parallelism = given.data;
+      small.fixed.context = 1;
+      small.fixed.tensor_overlap = false;
+      fix(given, small.fixed);
       const SearchJob job = small.job();
-      const CandidateSpace space =
-          enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
+      CandidateCosts costs(job);
       std::optional<Ticks> fastest;
-      for (const Prospect& prospect : appraise(space.candidates, job)) {
-        const Plan plan{strategy_of(prospect.candidate, job.goal, job.fixed),
-                        *prospect.blocks_per_stage};
-        const Evaluation e = small.evaluate(plan);
-        EXPECT_LE(bound_of(prospect, microbatches_of(prospect.candidate, kSmallGoal)), e.step_time);
+      for (const Candidate& candidate : small.candidates()) {
+        const Evaluation e = small.evaluate(costs.plan_of(candidate));
+        EXPECT_LE(costs.candidate_bound(candidate, Ticks()), e.step_time);
         if (fits_in_memory(e) && (!fastest || e.step_time < *fastest)) fastest = e.step_time;
       }
       const SearchResult found = small.search({.top = 1, .threads = 1});

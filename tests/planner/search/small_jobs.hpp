@@ -1,13 +1,17 @@
 /// Jobs small enough to simulate every candidate.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <random>
+#include <vector>
 
 #include "core/cluster/cluster.hpp"
 #include "core/model/model_graph.hpp"
 #include "models/load/load.hpp"
-#include "planner/search/candidates.hpp"
-#include "planner/search/prospects.hpp"
+#include "planner/search/candidate_costs.hpp"
+#include "planner/search/search_job.hpp"
+#include "planner/search/space.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/predict/predict.hpp"
 
@@ -43,6 +47,8 @@ inline Cluster nodes_with_memory(Bytes memory) {
 inline constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
 inline constexpr Bytes kPlenty(80'000'000'000);
 
+inline constexpr std::size_t kAllCandidates = ~std::size_t{0};
+
 /// A search job and the objects that it refers to.
 struct SmallJob {
   ModelGraph model;
@@ -62,8 +68,21 @@ struct SmallJob {
   SearchResult search(const SearchOptions& options = {}) const {
     return meshwright::search(model, cluster, *cost_model, goal, fixed, options);
   }
-  std::vector<Candidate> candidates() const {
-    return enumerate_candidates(model, cluster, goal, fixed).candidates;
+  SearchSpace space() const { return make_space(model, cluster, goal, fixed); }
+  /// Those that check_plan() accepts; at most `most`, chosen at random.
+  std::vector<Candidate> candidates(std::size_t most = kAllCandidates) const {
+    std::vector<Candidate> all = space().candidates();
+    std::mt19937 random(1);
+    std::shuffle(all.begin(), all.end(), random);
+    const SearchJob all_of_it = job();
+    CandidateCosts costs(all_of_it);
+    std::vector<Candidate> valid;
+    for (Candidate& candidate : all) {
+      if (valid.size() == most) break;
+      if (check_plan(costs.plan_of(candidate), model, cluster).empty())
+        valid.push_back(std::move(candidate));
+    }
+    return valid;
   }
   Evaluation evaluate(const Plan& plan) const {
     return predict({plan, model, cluster, *cost_model}).evaluation;

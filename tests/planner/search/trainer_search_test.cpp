@@ -6,7 +6,7 @@
 #include <set>
 
 #include "models/load/trainer_toml.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/trainer_choices.hpp"
 #include "tests/complaints.hpp"
@@ -70,14 +70,15 @@ TEST_P(TrainerSearch, AccountsForEveryCandidate) {
   EXPECT_EQ(certificate.pruned[static_cast<std::size_t>(PruneReason::kTrainer)] > 0, is_restricted);
 }
 
-/// Simulates every candidate of the unrestricted space that the trainer can run, without bounds.
+/// Simulates candidates of the unrestricted space that the trainer can run, without bounds.
 std::optional<Ticks> fastest_runnable(const SmallJob& small, const Trainer& trainer) {
   const SearchJob job = small.job();
+  CandidateCosts costs(job);
   std::optional<Ticks> fastest;
-  for (Prospect prospect : appraise(small.candidates(), job)) {
-    Recompute& recompute = prospect.candidate.recompute;
+  for (Candidate candidate : small.candidates()) {
+    Recompute& recompute = candidate.recompute;
     if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
-    const Plan plan = plan_of(prospect, job);
+    const Plan plan = costs.plan_of(candidate);
     if (!trainer_problems(plan, trainer).empty()) continue;
     const Evaluation evaluation = small.evaluate(plan);
     if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
@@ -86,10 +87,15 @@ std::optional<Ticks> fastest_runnable(const SmallJob& small, const Trainer& trai
   return fastest;
 }
 
-// Profiles with ZeRO 0 and 1 and any stage cut: their space is a part of the unrestricted one.
+// A profile with any stage cut: its space is a part of the unrestricted one.
 TEST(TrainerSearchSpace, HasTheFastestPlanOfTheRunnablePartOfTheWholeSpace) {
   for (const bool experts : {false, true}) {
     SmallJob small(experts ? small_expert_model() : small_dense_model(), kPlenty, kSmallGoal);
+    small.fixed.micro_batch = 2;
+    small.fixed.context = 1;
+    small.fixed.expert_tensor = 1;
+    small.fixed.tensor_overlap = false;
+    small.fixed.recompute = Recompute{};
     const Trainer trainer = preset("megatron-core");
     const std::optional<Ticks> fastest = fastest_runnable(small, trainer);
     small.fixed.trainer = trainer;
@@ -102,42 +108,34 @@ TEST(TrainerSearchSpace, HasTheFastestPlanOfTheRunnablePartOfTheWholeSpace) {
 
 TEST(TrainerSearchSpace, IsTheWholeSpaceForAProgramWithoutLimits) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
-  const std::vector<Candidate> all = small.candidates();
+  const auto count = [&] { return small.space().candidates().size(); };
+  const std::size_t all = count();
   small.fixed.trainer = preset("ideal");
-  EXPECT_EQ(small.candidates(), all);
+  EXPECT_EQ(count(), all);
 }
 
-// The bounds of different recomputation must not be mixed up: with standard attention, both
-// selective kinds are candidates of this profile.
-TEST(TrainerSearchSpace, HasTorchSelectiveForProgramsWithoutBlockCounts) {
+TEST(TrainerSearchSpace, HasTheRecomputationOfTheProgram) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   small.fixed.attention = AttentionAlgorithm::kStandard;
   Trainer trainer;
   trainer.abilities.any[static_cast<std::size_t>(Ability::kRecompute)] = {"selective", "full",
                                                                           "torch-selective"};
   small.fixed.trainer = trainer;
-  const SearchJob job = small.job();
   std::set<RecomputeKind> kinds;
-  std::optional<Ticks> fastest;
-  for (const Prospect& prospect : appraise(small.candidates(), job)) {
-    kinds.insert(prospect.candidate.recompute.kind);
-    const Evaluation evaluation = small.evaluate(plan_of(prospect, job));
-    EXPECT_LE(prospect.bound, evaluation.step_time);
-    if (!fastest || evaluation.step_time < *fastest) fastest = evaluation.step_time;
-  }
-  EXPECT_EQ(kinds.count(RecomputeKind::kTorchSelective), 1u);
-  EXPECT_EQ(kinds.count(RecomputeKind::kSelective), 1u);
-  EXPECT_EQ(small.search({.top = 1, .threads = 2}).plans.front().evaluation.step_time, *fastest);
+  for (const Recompute& recompute : small.space().recomputes) kinds.insert(recompute.kind);
+  EXPECT_EQ(kinds, (std::set{RecomputeKind::kSelective, RecomputeKind::kFull,
+                             RecomputeKind::kTorchSelective}));
 }
 
-TEST(TrainerSearchSpace, HasTheZeroStagesOfProgramsThatLackZeroOne) {
+TEST(TrainerSearchSpace, HasTheZeroStagesOfTheProgram) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   small.fixed.trainer = preset("torchtitan");
   bool has_three = false;
-  for (const Candidate& candidate : small.candidates()) {
-    has_three |= candidate.zero == 3;
-    EXPECT_NE(candidate.zero, 1);
-  }
+  for (const std::vector<Replication>& replications : small.space().replication_lists)
+    for (const Replication& replication : replications) {
+      has_three |= replication.zero == 3;
+      EXPECT_NE(replication.zero, 1);
+    }
   EXPECT_TRUE(has_three);
 }
 

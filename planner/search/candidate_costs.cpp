@@ -1,0 +1,255 @@
+#include "planner/search/candidate_costs.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/schedule/timing.hpp"
+#include "planner/search/stage_partition.hpp"
+#include "planner/search/trainer_choices.hpp"
+
+namespace meshwright {
+namespace {
+
+bool recomputes_all(const Recompute& recompute) { return recompute.kind == RecomputeKind::kFull; }
+
+bool shards_output_layer(const PipelineChoice& pipeline) {
+  return pipeline.rule->output_barriers > 0;
+}
+
+/// Some blocks, whose number is not chosen yet, are at least one.
+Recompute at_least_one(Recompute recompute) {
+  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks_per_stage.empty())
+    recompute.blocks = std::max(1, recompute.blocks);
+  return recompute;
+}
+
+/// True if the tasks after the last gradient run one after another, as step_end_times() assumes.
+bool ends_in_a_row(const DataParallelism& data) {
+  const bool together =
+      data.kind == DataParallelKind::kCollective || data.kind == DataParallelKind::kRing;
+  return together && !data.offload_optimizer;
+}
+
+StepEndTimes no_end(int pipeline) {
+  StepEndTimes none;
+  none.reduction.assign(static_cast<std::size_t>(pipeline), Ticks());
+  return none;
+}
+
+/// For heterogeneous clusters, the minimum over node types for each layer: bounds must not be too
+/// high.
+void take_least(PassTimes& least, const PassTimes& other) {
+  least.forward = std::min(least.forward, other.forward);
+  least.backward = std::min(least.backward, other.backward);
+  least.backward_input = std::min(least.backward_input, other.backward_input);
+}
+
+}  // namespace
+
+CandidateCosts::ShapeKey CandidateCosts::shape_key(const Layout& layout,
+                                                   const Recompute& recompute) const {
+  ShapeKey key{.degrees = layout.degrees,
+               .sequence_parallel = layout.sequence_parallel,
+               .tensor_overlap = layout.tensor_overlap,
+               .context = layout.context,
+               .micro_batch = layout.micro_batch,
+               .groups = {},
+               .recompute = 0};
+  if (recomputes_operators(recompute.kind))
+    key.recompute = (recompute.modules << 8U) | static_cast<std::uint32_t>(recompute.kind);
+  if (!is_homogeneous(job_.cluster)) return key;
+  Strategy strategy = strategy_of(job_.fixed);
+  strategy.degrees = layout.degrees;
+  const JobGroups groups = job_groups_of(strategy, job_.cluster);
+  for (const ProcessGroup& group : kLayerGroups) {
+    const GroupShape& shape = groups.*group.shape;
+    for (const int number : {shape.ranks, shape.nodes, shape.groups_per_node})
+      key.groups.push_back(number);
+  }
+  key.degrees.data = key.degrees.pipeline = 1;
+  return key;
+}
+
+/// With the default of every other choice.
+Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& recompute) const {
+  Candidate candidate{.layout = layout, .pipeline = {}, .recompute = {}, .replication = {}};
+  candidate.replication.data = job_.fixed.data_parallelism;
+  if (recomputes_operators(recompute.kind)) candidate.recompute = recompute;
+  Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
+  strategy.schedule = kDefaultSchedule;
+  return strategy;
+}
+
+LayerPasses CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
+  const Strategy strategy = strategy_with(layout, recompute);
+  const auto on_kind = [&](std::int32_t kind) {
+    return layer_passes(strategy, job_.model, job_.cluster, job_.cost_model.on_nodes(kind));
+  };
+  if (is_homogeneous(job_.cluster)) return on_kind(-1);
+  LayerPasses least = on_kind(0);
+  for (std::size_t kind = 1; kind < job_.cluster.groups.size(); ++kind) {
+    const LayerPasses passes = on_kind(static_cast<std::int32_t>(kind));
+    take_least(least.embedding, passes.embedding);
+    take_least(least.head, passes.head);
+    for (std::size_t run = 0; run < least.blocks.size(); ++run) {
+      take_least(least.blocks[run].plain, passes.blocks[run].plain);
+      take_least(least.blocks[run].recomputed, passes.blocks[run].recomputed);
+    }
+  }
+  return least;
+}
+
+LayerCosts CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
+  const ShapeKey key = shape_key(layout, recompute);
+  return {.passes = layers_.get(key, [&] { return price_layers(layout, recompute); }),
+          .memory = memory_.get(key, [&] {
+            const Plan probe{strategy_with(layout, recompute),
+                             even_cut(block_count(job_.model), layout.degrees.pipeline)};
+            return layer_memory(probe, job_.model, job_.cluster, job_.cost_model.memory());
+          })};
+}
+
+std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const LayerCosts& layers,
+                                                                  const PipelineChoice& pipeline,
+                                                                  const Recompute& recompute) {
+  const bool all = recomputes_all(recompute), no_ends = shards_output_layer(pipeline);
+  return cuts_.get({layers.passes, pipeline.parts, all, no_ends}, [&] {
+    if (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))
+      return even_cut(block_count(job_.model), pipeline.parts);
+    const LayerPasses& passes = *layers.passes;
+    return cut_blocks(layer_times(no_ends ? without_ends(passes) : passes, all), pipeline.parts);
+  });
+}
+
+Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerCosts& layers,
+                                   const Recompute& recompute, bool shares_ends) const {
+  const LayerPasses& passes = *layers.passes;
+  const Ticks work =
+      total_time(shares_ends ? without_ends(passes) : passes, recomputes_all(recompute));
+  return work * microbatches_of(layout, job_.goal) / layout.degrees.pipeline;
+}
+
+std::vector<PassTimes> CandidateCosts::parts_of(const LayerCosts& layers,
+                                                const PipelineChoice& pipeline,
+                                                const Recompute& recompute) {
+  const LayerPasses& passes = *layers.passes;
+  return stage_passes(shards_output_layer(pipeline) ? without_ends(passes) : passes,
+                      *stage_cut(layers, pipeline, recompute), at_least_one(recompute));
+}
+
+std::shared_ptr<const Schedule> CandidateCosts::schedule_of(const Candidate& candidate) {
+  ParallelDegrees degrees = candidate.layout.degrees;
+  degrees.chunks = candidate.pipeline.chunks;
+  const ScheduleRule* rule = candidate.pipeline.rule;
+  const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
+  return schedules_.get({rule, degrees.pipeline, degrees.chunks, microbatches},
+                        [&] { return rule->generate(request_of(degrees, microbatches)); });
+}
+
+Ticks CandidateCosts::schedule_time(const Candidate& candidate) {
+  if (shards_output_layer(candidate.pipeline)) return {};  // its times are not those of parts
+  const std::vector<PassTimes> parts = parts_of(layers(candidate.layout, candidate.recompute),
+                                                candidate.pipeline, candidate.recompute);
+  StageTimes times;
+  for (const int part : candidate.pipeline.placement->part_of_stage) {
+    const PassTimes& passes = parts[static_cast<std::size_t>(part)];
+    times.forward.push_back(passes.forward);
+    times.backward_input.push_back(passes.backward_input);
+    times.backward_weight.push_back(passes.backward - passes.backward_input);
+  }
+  return time_schedule(*schedule_of(candidate), times).makespan;
+}
+
+Ticks CandidateCosts::pipeline_bound(const Layout& layout, const LayerCosts& layers,
+                                     const PipelineChoice& pipeline, const Recompute& recompute) {
+  return step_bound(*pipeline.placement, parts_of(layers, pipeline, recompute),
+                    microbatches_of(layout, job_.goal), pipeline.splits_backward,
+                    no_end(layout.degrees.pipeline));
+}
+
+Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks scheduled) {
+  const LayerCosts costs = layers(candidate.layout, candidate.recompute);
+  const KnownStepEnd known =
+      step_end(candidate, *stage_cut(costs, candidate.pipeline, candidate.recompute));
+  StepEndTimes end = known.end;
+  const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
+  end.communication += known.more_communication * (microbatches / known.microbatches - 1);
+  const Ticks least_reduction = *std::min_element(end.reduction.begin(), end.reduction.end());
+  return std::max(scheduled + least_reduction + end.rest,
+                  step_bound(*candidate.pipeline.placement,
+                             parts_of(costs, candidate.pipeline, candidate.recompute), microbatches,
+                             candidate.pipeline.splits_backward, end));
+}
+
+Plan CandidateCosts::plan_of(const Candidate& candidate) {
+  const auto cut = stage_cut(layers(candidate.layout, candidate.recompute), candidate.pipeline,
+                             candidate.recompute);
+  return {strategy_of(candidate, job_.goal, job_.fixed), *cut};
+}
+
+/// The end of a step depends on the parameters of every rank and their groups. It is read from a
+/// step with the smallest number of micro-batches that the schedule supports.
+CandidateCosts::KnownStepEnd CandidateCosts::step_end(const Candidate& candidate,
+                                                      const std::vector<int>& cut) {
+  const Layout& layout = candidate.layout;
+  const PipelineChoice& pipeline = candidate.pipeline;
+  const DataParallelism& data = candidate.replication.data;
+  const StepEndKey key{
+      layout.degrees,
+      layout.sequence_parallel,
+      pipeline.placement.get(),
+      pipeline.splits_backward,
+      shards_output_layer(pipeline),
+      candidate.replication.zero,
+      static_cast<std::int64_t>(data.buckets.rule) * (std::int64_t{1} << 32) + data.shard_ranks,
+      data.overlap_gather,
+      data.reshard_after_forward,
+      cut};
+  const auto known = step_ends_.get(key, [&] { return price_step_end(candidate, cut); });
+  return *known;
+}
+
+/// The rule that needs the fewest micro-batches, of those whose last passes are alike.
+const ScheduleRule& CandidateCosts::rule_with_shortest_step(const PipelineChoice& pipeline,
+                                                            const ParallelDegrees& degrees,
+                                                            std::int64_t& microbatches) const {
+  microbatches = 1;
+  if (!pipeline.splits_backward && !shards_output_layer(pipeline))
+    for (const ScheduleRule& rule : schedule_rules()) {
+      const ScheduleRequest request = request_of(degrees, 1);
+      if (rule.updates == UpdateTime::kAfterFlush && rule.output_barriers == 0 &&
+          rule.worth_searching && !rule.problem(request) &&
+          rule.placement(request) == *pipeline.placement)
+        return rule;
+    }
+  while (pipeline.rule->problem(request_of(degrees, microbatches))) ++microbatches;
+  return *pipeline.rule;
+}
+
+CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& candidate,
+                                                            const std::vector<int>& cut) const {
+  const Layout& layout = candidate.layout;
+  Plan probe{strategy_of(candidate, job_.goal, job_.fixed), cut};
+  if (!ends_in_a_row(probe.strategy.data_parallelism))  // weaker, but still a bound
+    return {.end = no_end(layout.degrees.pipeline)};
+  ParallelDegrees degrees = layout.degrees;
+  degrees.chunks = candidate.pipeline.chunks;
+  KnownStepEnd known;
+  probe.strategy.schedule =
+      rule_with_shortest_step(candidate.pipeline, degrees, known.microbatches).name;
+  probe.strategy.micro_batch = 1;
+  probe.strategy.recompute = {};
+  const auto end_with = [&](std::int64_t microbatches) {
+    probe.strategy.global_batch = microbatches * std::int64_t{layout.degrees.data};
+    const TaskGraph graph = lower(probe, job_.model, job_.cluster);
+    return step_end_times(graph, price_works(graph.parts, graph.works, job_.cost_model));
+  };
+  known.end = end_with(known.microbatches);
+  if (candidate.replication.zero >= 2)  // communicates in every micro-batch
+    known.more_communication =
+        end_with(2 * known.microbatches).communication - known.end.communication;
+  return known;
+}
+
+}  // namespace meshwright

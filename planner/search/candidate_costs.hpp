@@ -1,0 +1,98 @@
+/// Prices, stage cuts and lower bounds of candidates. Candidates share most of them: layers are
+/// priced once per shape, stages are cut once per shape and number of parts.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/schedule/schedule.hpp"
+#include "planner/search/bounds.hpp"
+#include "planner/search/layer_times.hpp"
+#include "planner/search/search_job.hpp"
+#include "planner/search/shared_cache.hpp"
+#include "planner/search/space.hpp"
+
+namespace meshwright {
+
+/// The layers of a layout with one kind of recomputation.
+struct LayerCosts {
+  std::shared_ptr<const LayerPasses> passes;
+  std::shared_ptr<const std::vector<LayerMemory>> memory;  ///< on one rank, by layer class
+};
+
+class CandidateCosts {
+ public:
+  explicit CandidateCosts(const SearchJob& job) : job_(job) {}
+
+  /// `recompute` matters only if it recomputes operators.
+  LayerCosts layers(const Layout& layout, const Recompute& recompute);
+
+  /// Blocks per part: the fastest slowest stage, or an even cut if the trainer has no other.
+  std::shared_ptr<const std::vector<int>> stage_cut(const LayerCosts& layers,
+                                                    const PipelineChoice& pipeline,
+                                                    const Recompute& recompute);
+
+  /// Lower bounds of the step time of everything below a layout, or below a recomputation of it:
+  /// every device is busy all the time. `shares_ends`: the pipeline ranks may share the embedding
+  /// and the head.
+  Ticks layout_bound(const Layout& layout, const LayerCosts& layers, const Recompute& recompute,
+                     bool shares_ends) const;
+  /// step_bound() without the end of the step. Some recomputed blocks count as one block.
+  Ticks pipeline_bound(const Layout& layout, const LayerCosts& layers,
+                       const PipelineChoice& pipeline, const Recompute& recompute);
+  /// Makespan of the schedule itself with free messages; of some blocks, whose number is not chosen
+  /// yet, one is recomputed. O(passes of one pipeline).
+  Ticks schedule_time(const Candidate& candidate);
+  /// step_bound(); `scheduled`: a lower bound of the time of all passes.
+  Ticks candidate_bound(const Candidate& candidate, Ticks scheduled);
+
+  Plan plan_of(const Candidate& candidate);
+
+ private:
+  /// Layouts with equal keys have the same local work.
+  struct ShapeKey {
+    ParallelDegrees degrees;  ///< of axes whose collectives are steps of a pass
+    bool sequence_parallel = false, tensor_overlap = false;
+    ContextAlgorithm context = {};
+    int micro_batch = 1;
+    std::vector<int> groups;  ///< shapes of the process groups
+    std::uint32_t recompute = 0;
+    friend auto operator<=>(const ShapeKey&, const ShapeKey&) = default;
+  };
+  ShapeKey shape_key(const Layout& layout, const Recompute& recompute) const;
+  Strategy strategy_with(const Layout& layout, const Recompute& recompute) const;
+  LayerPasses price_layers(const Layout& layout, const Recompute& recompute) const;
+  /// The end of a step with the smallest number of micro-batches that the schedule supports.
+  struct KnownStepEnd {
+    StepEndTimes end = {};
+    std::int64_t microbatches = 1;
+    Ticks more_communication = {};  ///< for as many micro-batches more
+  };
+  KnownStepEnd step_end(const Candidate& candidate, const std::vector<int>& cut);
+  KnownStepEnd price_step_end(const Candidate& candidate, const std::vector<int>& cut) const;
+  const ScheduleRule& rule_with_shortest_step(const PipelineChoice& pipeline,
+                                              const ParallelDegrees& degrees,
+                                              std::int64_t& microbatches) const;
+  std::vector<PassTimes> parts_of(const LayerCosts& layers, const PipelineChoice& pipeline,
+                                  const Recompute& recompute);
+  std::shared_ptr<const Schedule> schedule_of(const Candidate& candidate);
+
+  const SearchJob& job_;
+  SharedCache<ShapeKey, LayerPasses> layers_;
+  SharedCache<ShapeKey, std::vector<LayerMemory>> memory_;
+  SharedCache<std::tuple<std::shared_ptr<const LayerPasses>, int, bool, bool>, std::vector<int>>
+      cuts_;
+  /// Everything that the end of a step depends on; equal placements are shared.
+  using StepEndKey = std::tuple<ParallelDegrees, bool, const Placement*, bool, bool, int,
+                                std::int64_t, bool, bool, std::vector<int>>;
+  SharedCache<StepEndKey, KnownStepEnd> step_ends_;
+  SharedCache<std::tuple<const ScheduleRule*, int, int, std::int64_t>, Schedule> schedules_;
+};
+
+}  // namespace meshwright

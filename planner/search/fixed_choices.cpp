@@ -1,0 +1,41 @@
+#include "planner/search/fixed_choices.hpp"
+
+namespace meshwright {
+namespace {
+
+template <class Value>
+void take(const std::optional<Value>& fixed, Value& value) {
+  if (fixed) value = *fixed;
+}
+
+}  // namespace
+
+Strategy strategy_of(const FixedChoices& fixed) {
+  Strategy s;
+  s.degrees = degrees_of(fixed);
+  s.data_parallelism = fixed.data_parallelism;
+  s.model_parallelism = fixed.model_parallelism;
+  s.precision = fixed.precision;
+  s.schedule = std::string(default_schedule(s.degrees.chunks));
+  take(fixed.micro_batch, s.micro_batch);
+  take(fixed.zero, s.zero);
+  take(fixed.sequence_parallel, s.sequence_parallel);
+  take(fixed.schedule, s.schedule);
+  take(fixed.recompute, s.recompute);
+  take(fixed.dtype, s.dtype);
+  take(fixed.attention, s.attention);
+  DataParallelism& d = s.data_parallelism;
+  take(fixed.buckets, d.buckets);
+  take(fixed.overlap_gather, d.overlap_gather);
+  take(fixed.reshard_after_forward, d.reshard_after_forward);
+  take(fixed.offload_optimizer, d.offload_optimizer);
+  take(fixed.prefetch, d.prefetch);
+  take(fixed.shard_ranks, d.shard_ranks);
+  ModelParallelism& m = s.model_parallelism;
+  take(fixed.tensor_overlap, m.tensor_overlap);
+  take(fixed.context_algorithm, m.context);
+  take(fixed.rank_order, m.order);
+  return s;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,32 @@
+/// A cache that several threads fill.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace meshwright {
+
+/// Values are pure functions of their keys, so it does not matter which thread computes one.
+template <class Key, class Value>
+class SharedCache {
+ public:
+  /// The value of `key`; make() computes it if it is not known.
+  template <class Make>
+  std::shared_ptr<const Value> get(const Key& key, const Make& make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = values_.find(key); known != values_.end()) return known->second;
+    }
+    auto value = std::make_shared<const Value>(make());
+    const std::lock_guard lock(mutex_);
+    return values_.try_emplace(key, std::move(value)).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Value>> values_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,85 @@
+#include "planner/search/space.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/planner/search/small_jobs.hpp"
+
+namespace meshwright {
+namespace {
+
+// One device, batch 4: micro-batches 1, 2, 4; one schedule; no ZeRO without replicas.
+// Recomputation: none, some or all blocks, per operator as in torchtitan; of Megatron-LM's modules
+// core_attn, layernorm, mlp, and layernorm with each of the others. 3 * 9 candidates.
+TEST(SearchSpace, IsSmallOnOneDevice) {
+  const SmallJob small(small_dense_model(), kPlenty, {1, 4, 512});
+  const std::vector<Candidate> all = small.candidates();
+  EXPECT_EQ(all.size(), 27u);
+  for (const Candidate& candidate : all) EXPECT_EQ(candidate.pipeline.rule->name, "1f1b");
+}
+
+// tp 2, pp 2, dp 2, 1f1b without recomputation, batch 8, so micro-batches 1, 2, 4. Sequence
+// parallel or not, then with overlap or without: 3. ZeRO 0: no buckets or one of two rules; ZeRO 1:
+// the same, two of them with overlapped gathers; ZeRO 2: with or without, for each; ZeRO 3: reshard
+// or not: 3 + 5 + 6 + 2 = 16.
+TEST(SearchSpace, CoversEveryCombinationOfWhatIsFree) {
+  SmallJob small(small_dense_model(), kPlenty, {8, 8, 512});
+  small.fixed.tensor = 2;
+  small.fixed.pipeline = 2;
+  small.fixed.context = 1;
+  small.fixed.schedule = "1f1b";
+  small.fixed.recompute = Recompute{};
+  EXPECT_EQ(small.candidates().size(), 3u * 3u * 16u);
+  small.fixed.zero = 1;
+  EXPECT_EQ(small.candidates().size(), 3u * 3u * 5u);
+}
+
+TEST(SearchSpace, HoldsEveryCandidateOnce) {
+  SmallJob small(small_expert_model(), kPlenty, {8, 16, 512});
+  small.fixed.tensor = 2;
+  std::vector<Candidate> sorted = small.space().candidates();
+  std::int64_t counted = 0;
+  const SearchSpace space = small.space();
+  for (const SearchSpace::Branch& branch : space.branches)
+    counted += space.candidates_below(branch);
+  EXPECT_EQ(static_cast<std::int64_t>(sorted.size()), counted);
+  for (const Candidate& candidate : sorted) EXPECT_EQ(rank_count(candidate.layout.degrees), 8);
+  std::sort(sorted.begin(), sorted.end(), is_simpler);
+  EXPECT_EQ(
+      std::adjacent_find(sorted.begin(), sorted.end(),
+                         [](const Candidate& a, const Candidate& b) { return !is_simpler(a, b); }),
+      sorted.end());
+}
+
+TEST(SearchSpace, HasOnlySchedulesThatAreWorthSearchingUnlessAsked) {
+  SmallJob small(small_dense_model(), kPlenty, {8, 16, 512});
+  std::set<std::string_view> names;
+  for (const Candidate& candidate : small.candidates(4000))
+    names.insert(candidate.pipeline.rule->name);
+  EXPECT_EQ(names.count("naive"), 0u);
+  EXPECT_EQ(names.count("1f1b"), 1u);
+  EXPECT_EQ(names.count("interleaved-1f1b"), 1u);
+  small.fixed.schedule = "naive";
+  for (const Candidate& candidate : small.candidates(4000))
+    EXPECT_EQ(candidate.pipeline.rule->name, "naive");
+}
+
+TEST(SearchSpace, InterleavesOnlySeveralChunks) {
+  const SmallJob small(small_dense_model(), kPlenty, {8, 16, 512});
+  for (const Candidate& candidate : small.candidates(4000))
+    if (candidate.pipeline.rule->name == "interleaved-1f1b") {
+      EXPECT_GT(candidate.pipeline.chunks, 1);
+    }
+}
+
+TEST(SearchSpace, KeepsTensorRanksInANodeUnlessAsked) {
+  SmallJob small(small_dense_model(), kPlenty, {64, 64, 512});
+  for (const Candidate& candidate : small.candidates(4000))
+    EXPECT_LE(candidate.layout.degrees.tensor, 8);
+}
+
+}  // namespace
+}  // namespace meshwright
