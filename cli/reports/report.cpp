@@ -127,7 +127,7 @@ std::string plan_table(std::span<const PlanFigures> plans) {
   Table table =
       empty_table("#", left_aligned("parallelism"), left_aligned("schedule"), "micro-batch",
                   left_aligned("recompute"), "ZeRO", "step", "tokens/s/GPU", "MFU", "bubble",
-                  "busiest", "exposed comm", "peak memory", "headroom");
+                  "busiest", "exposed comm", "peak memory", "headroom", left_aligned("options"));
   for (const PlanFigures& f : plans) {
     table.rows.push_back({std::to_string(table.rows.size() + 1), split_text(f.strategy),
                           f.strategy.schedule, std::to_string(f.strategy.micro_batch),
@@ -135,7 +135,8 @@ std::string plan_table(std::span<const PlanFigures> plans) {
                           to_text(f.step_time), fmt::format("{:.1f}", f.tokens_per_second_per_gpu),
                           percent(f.mfu), percent(f.bubble_of_period),
                           percent(f.busiest_rank_bubble), percent(total_exposed(f)),
-                          to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory)});
+                          to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory),
+                          options_text(f.strategy)});
   }
   return to_text(table) + kPlanTableNote + equal_plans_text(plans);
 }

@@ -18,11 +18,23 @@ std::string data_parallelism_text(const Strategy& s) {
     text += fmt::format(", {} all-reduce", name_of(d.algorithm));
   if (d.buckets.rule != BucketRule::kNone) text += fmt::format(", buckets {}", to_text(d.buckets));
   if (d.overlap_gather) text += ", overlapped gather";
-  if (s.zero == 3)
-    text +=
-        fmt::format(" (prefetch {}{})", d.prefetch, d.reshard_after_forward ? "" : ", no reshard");
   if (d.shard_ranks > 0) text += fmt::format(", shards of {} ranks", d.shard_ranks);
   if (d.offload_optimizer) text += ", optimizer offload";
+  return text;
+}
+
+std::string fully_sharded_text(const Strategy& s) {
+  const DataParallelism& d = s.data_parallelism;
+  return fmt::format(" (prefetch {}{})", d.prefetch, d.reshard_after_forward ? "" : ", no reshard");
+}
+
+/// Options of the tensor and context axes that differ from their defaults.
+std::string model_parallelism_text(const Strategy& s) {
+  const ModelParallelism& m = s.model_parallelism;
+  std::string text;
+  if (m.tensor_overlap) text += ", TP overlap";
+  if (s.degrees.context > 1 && m.context != ContextAlgorithm::kAllGather)
+    text += fmt::format(", {} attention", name_of(m.context));
   return text;
 }
 
@@ -66,11 +78,21 @@ std::string split_text(const Strategy& strategy) {
   return text.empty() ? "one device" : text;
 }
 
+std::string options_text(const Strategy& s) {
+  const DataParallelism& d = s.data_parallelism;
+  std::string text = data_parallelism_text(s) + model_parallelism_text(s);
+  if (s.zero == 3 && d.prefetch != DataParallelism{}.prefetch)
+    text += fmt::format(", prefetch {}", d.prefetch);
+  if (s.zero == 3 && !d.reshard_after_forward) text += ", no reshard";
+  return text.empty() ? text : text.substr(std::string_view(", ").size());
+}
+
 std::string strategy_text(const Strategy& s) {
   std::string text = fmt::format("{}, {}, micro-batch {}, recompute {}", split_text(s), s.schedule,
                                  s.micro_batch, to_text(s.recompute));
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
-  text += data_parallelism_text(s);
+  if (s.zero == 3) text += fully_sharded_text(s);
+  text += data_parallelism_text(s) + model_parallelism_text(s);
   return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
 }
 
