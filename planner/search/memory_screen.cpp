@@ -66,6 +66,7 @@ std::vector<double> MemoryScreen::held_activations(const Candidate& candidate) {
   ScheduleRequest request = request_of(degrees, microbatches);
   if (rule.reaches_peak) {
     std::vector<double> held;
+    held.reserve(static_cast<std::size_t>(request.devices));
     // Of a pair, the backward pass may free its activations first.
     const double freed = candidate.pipeline.pairs_passes ? 1.0 / request.chunks : 0.0;
     for (int d = 0; d < request.devices; ++d)

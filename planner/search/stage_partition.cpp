@@ -140,6 +140,7 @@ class UniformCut {
         high = middle - 1;
     }
     std::vector<int> cut;
+    cut.reserve(static_cast<std::size_t>(stages_));
     for (int stage = 0; stage < stages_; ++stage) cut.push_back(count_at(low, stage, limit));
     std::int64_t left = blocks_ - blocks_at(low, limit);
     for (int stage = stages_ - 1; left > 0; --stage) {
