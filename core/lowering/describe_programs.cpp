@@ -11,6 +11,7 @@ std::vector<SavedTensors> saved_by_part(const LoweringContext& context) {
   std::vector<SavedTensors> saved;
   for (const std::vector<PlacedLayer>& placed : context.layers) {
     std::vector<LayerId> layers;
+    layers.reserve(placed.size());
     for (const PlacedLayer& layer : placed) layers.push_back(layer.layer);
     const int part = static_cast<int>(saved.size());
     saved.emplace_back(context.model, layers, context.strategy, part);
