@@ -10,13 +10,14 @@
 #include "cli/flags/variation_flags.hpp"
 #include "cli/job/job.hpp"
 #include "cli/job/job_error.hpp"
+#include "cli/job/launch_outcome.hpp"
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/asynchronous_report.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "core/trainer/launch_text.hpp"
+#include "models/launch/launch_text.hpp"
 #include "planner/search/neighbors.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/predict/predict.hpp"
@@ -172,22 +173,8 @@ LaunchTarget target_of(const LaunchChoice& choice, const Trainer& trainer) {
        .hint = fmt::format("use one of: {}", fmt::join(launch_words(), ", "))});
 }
 
-/// Standard output is the launch text alone, so that it can be used as it is; options that the
-/// trainer does not support are listed as notes.
-Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags& flags) {
-  const LaunchText launch = launch_text(target, plan);
-  if (flags.json) {
-    const Json object{{"schema", 1},
-                      {"target", name_of(target)},
-                      {"text", launch.text},
-                      {"not_said", launch.unsupported}};
-    constexpr int kIndent = 2;
-    return deliver(object.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n", flags);
-  }
-  Outcome outcome = deliver(launch.text, flags);
-  for (const std::string& one : launch.unsupported)
-    outcome.notes += fmt::format("warning: not expressible in {}: {}\n", name_of(target), one);
-  return outcome;
+Outcome explain_launch(LaunchTarget target, const Plan& plan, const OutputFlags& flags) {
+  return launch_outcome(name_of(target), launch_text(target, plan), flags);
 }
 
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
@@ -213,7 +200,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
 Outcome run_explain(const ExplainFlags& flags) {
   const Job job = load_job(flags.job);
   if (flags.launch)
-    return launch_outcome(target_of(*flags.launch, job.trainer), job.file.plan, flags.output);
+    return explain_launch(target_of(*flags.launch, job.trainer), job.file.plan, flags.output);
   const Explanation explanation = explain(job, flags.job);
   return deliver(flags.output.json ? json_text(job, explanation, flags.failures)
                                    : human_text(job, explanation, flags.failures),

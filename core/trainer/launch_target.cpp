@@ -26,7 +26,7 @@ std::vector<std::string> launch_words() {
 
 std::string_view name_of(LaunchTarget target) {
   constexpr std::array<std::string_view, kLaunchTargetCount> kNames{
-      "Megatron-LM core_v0.19.0", "torchtitan v0.2.2", "DeepSpeed edaa7221"};
+      "Megatron-LM core_v0.19.0", "torchtitan v0.2.2", "DeepSpeed 0.19.8"};
   return kNames[static_cast<std::size_t>(target)];
 }
 

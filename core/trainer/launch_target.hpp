@@ -1,4 +1,4 @@
-/// Training programs whose flags or configuration launch_text() writes.
+/// Training programs whose flags or configuration models/launch writes.
 #pragma once
 
 #include <cstdint>

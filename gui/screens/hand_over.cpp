@@ -9,8 +9,8 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "core/trainer/launch_text.hpp"
 #include "gui/text/qstring_of.hpp"
+#include "models/launch/launch_text.hpp"
 
 namespace meshwright::gui {
 

@@ -1,5 +1,5 @@
 /// The launch command or config file of a plan, for Meshwright or another training framework
-/// (core/trainer/launch_text.hpp), with a list of what that framework cannot express.
+/// (models/launch/launch_text.hpp), with a list of what that framework cannot express.
 #pragma once
 
 #include <QWidget>

@@ -89,6 +89,17 @@ LoadedModel load_model(const NamedText& config) {
           reader.warnings_about_unknown_keys()};
 }
 
+std::optional<LoadedTransformer> load_transformer(const NamedText& config) {
+  const json root = parse_config(config);
+  const Described part = language_part(root, config.where);
+  std::string family = family_of(part);
+  if (family == kToyFamily) return std::nullopt;
+  ConfigReader reader(*part.object, part.where);
+  TransformerConfig transformer = read_transformer(family, reader);
+  reader.throw_complaints();
+  return LoadedTransformer{std::move(family), std::move(transformer), part.object->dump()};
+}
+
 ModelGraph model_from_config(const NamedText& config) { return load_model(config).graph; }
 
 }  // namespace meshwright

@@ -18,7 +18,6 @@
 #include "core/formats/pftrace.hpp"
 #include "core/formats/schedule_csv.hpp"
 #include "core/timeline/timeline_of.hpp"
-#include "core/trainer/launch_text.hpp"
 #include "gui/screens/calibration_screen.hpp"
 #include "gui/screens/compare_screen.hpp"
 #include "gui/screens/explore_screen.hpp"
@@ -31,6 +30,7 @@
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/point_chart.hpp"
 #include "gui/window/job_progress.hpp"
+#include "models/launch/launch_text.hpp"
 #include "tests/gui/window/window_fixture.hpp"
 
 namespace meshwright::gui {

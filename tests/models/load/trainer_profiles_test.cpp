@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/plan/plan.hpp"
-#include "core/trainer/launch_text.hpp"
+#include "models/launch/launch_text.hpp"
 #include "models/load/load.hpp"
 #include "models/load/published_runs.hpp"
 #include "models/load/trainer_toml.hpp"

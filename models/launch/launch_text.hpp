@@ -1,15 +1,12 @@
 /// Translates a plan into the flags or configuration of other trainers, so that they parallelize
 /// the model the same way. What a trainer does not support is listed separately. Of the model, only
-/// the number of layers is written.
+/// the number of layers is written: export_launch.hpp writes whole launches.
 ///
-/// Flags and keys are those of one version of each trainer, as listed in its repository:
+/// Flags and keys are those of one version of each trainer:
 ///   Megatron-LM core_v0.19.0 (2026-08-19)
 ///   torchtitan  v0.2.2 (2026-02-20), the last version with TOML files
-///   DeepSpeed   edaa7221 (2026-08-22)
-/// Flag dependencies and accepted values were checked against copies of
-/// megatron/training/arguments.py, megatron_fsdp's README, torchtitan/config/job_config.py and
-/// deepspeed/{__init__,runtime/config}.py from 2025 and 2026, though not of exactly these versions.
-/// The output has not been tested with the trainers themselves.
+///   DeepSpeed   0.19.8
+/// `./dev check-launches` parses the output with their own parsers. It has not been run on GPUs.
 #pragma once
 
 #include <string>

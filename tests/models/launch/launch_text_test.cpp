@@ -1,4 +1,4 @@
-#include "core/trainer/launch_text.hpp"
+#include "models/launch/launch_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
