@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/terminal/table.hpp"
@@ -27,46 +28,6 @@ constexpr CountRange kSeedRange{.smallest = 0, .largest = std::int64_t{1} << 62}
 constexpr double kMedian = 0.5, kTail = 0.95;
 /// Defaults; the output states them.
 constexpr Seconds kDefaultCheckpointWrite(60.0), kDefaultRestart(300.0);
-
-/// The number at the start of `text`; `rest` is the text after it.
-std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  rest = std::string_view(stop, static_cast<std::size_t>(end - stop));
-  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  return value;
-}
-
-/// "50000h", "5 years", "90 s".
-Seconds parse_long_time(const std::string& flag, const std::string& text) {
-  struct LongUnit {
-    std::string_view name;
-    double seconds;
-  };
-  constexpr std::array<LongUnit, 7> kUnits{{{"s", 1},
-                                            {"min", 60},
-                                            {"h", 3600},
-                                            {"d", 86'400},
-                                            {"days", 86'400},
-                                            {"y", 365.25 * 86'400},
-                                            {"years", 365.25 * 86'400}}};
-  constexpr double kLongest = 1e15;
-  std::string_view unit;
-  const auto value = leading_number(text, unit);
-  for (const LongUnit& known : kUnits)
-    if (value && unit == known.name && *value >= 0 && *value * known.seconds <= kLongest)
-      return Seconds(*value * known.seconds);
-  refuse_flag(flag, fmt::format("invalid value '{}': expected a time", text),
-              "write a number with the unit s, min, h, d or y, such as 50000h");
-}
-
-Seconds positive_time(const std::string& flag, const std::string& text) {
-  const Seconds time = parse_long_time(flag, text);
-  if (time.value <= 0) refuse_flag(flag, fmt::format("must be positive, got {}", text), "");
-  return time;
-}
 
 Straggler parse_straggler(const std::string& text, const TaskGraph& graph) {
   constexpr double kMostSlow = 1e6;
@@ -209,19 +170,19 @@ std::optional<FailureModel> failure_model(const FailureFlags& flags, int devices
                     "set the mean time between failures of a device, such as --mtbf 50000h");
     return std::nullopt;
   }
-  FailureModel model{.device_mtbf = positive_time("--mtbf", flags.mtbf),
+  FailureModel model{.device_mtbf = parse_positive_time("--mtbf", flags.mtbf),
                      .devices = devices,
                      .checkpoint_write = kDefaultCheckpointWrite,
                      .restart = kDefaultRestart};
   if (!flags.checkpoint_write.empty())
-    model.checkpoint_write = positive_time("--checkpoint-write", flags.checkpoint_write);
+    model.checkpoint_write = parse_positive_time("--checkpoint-write", flags.checkpoint_write);
   if (!flags.restart.empty()) model.restart = parse_long_time("--restart", flags.restart);
   return model;
 }
 
 std::optional<Seconds> checkpoint_interval(const FailureFlags& flags) {
   if (flags.checkpoint_interval.empty()) return std::nullopt;
-  return positive_time("--checkpoint-interval", flags.checkpoint_interval);
+  return parse_positive_time("--checkpoint-interval", flags.checkpoint_interval);
 }
 
 std::string goodput_text(const FailureModel& model, std::optional<Seconds> interval, Ticks step) {

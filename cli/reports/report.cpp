@@ -123,11 +123,11 @@ std::string equal_plans_text(std::span<const PlanFigures> plans) {
 
 }  // namespace
 
-std::string plan_table(std::span<const PlanFigures> plans) {
+std::string plan_table(std::span<const PlanFigures> plans, const Table& more) {
   Table table =
       empty_table("#", left_aligned("parallelism"), left_aligned("schedule"), "micro-batch",
                   left_aligned("recompute"), "ZeRO", "step", "tokens/s/GPU", "MFU", "bubble",
-                  "busiest", "exposed comm", "peak memory", "headroom", left_aligned("options"));
+                  "busiest", "exposed comm", "peak memory", "headroom");
   for (const PlanFigures& f : plans) {
     table.rows.push_back({std::to_string(table.rows.size() + 1), split_text(f.strategy),
                           f.strategy.schedule, std::to_string(f.strategy.micro_batch),
@@ -135,9 +135,12 @@ std::string plan_table(std::span<const PlanFigures> plans) {
                           to_text(f.step_time), fmt::format("{:.1f}", f.tokens_per_second_per_gpu),
                           percent(f.mfu), percent(f.bubble_of_period),
                           percent(f.busiest_rank_bubble), percent(total_exposed(f)),
-                          to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory),
-                          options_text(f.strategy)});
+                          to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory)});
   }
+  append_columns(table, more);
+  Table options = empty_table(left_aligned("options"));
+  for (const PlanFigures& f : plans) options.rows.push_back({options_text(f.strategy)});
+  append_columns(table, options);
   return to_text(table) + kPlanTableNote + equal_plans_text(plans);
 }
 

@@ -16,8 +16,9 @@
 
 namespace meshwright {
 
-/// One row per plan, best first, numbered from 1, and a line that defines the shares.
-std::string plan_table(std::span<const PlanFigures> plans);
+/// One row per plan, best first, numbered from 1, and a line that defines the shares. `more`:
+/// columns to add, with one row per plan; may be empty.
+std::string plan_table(std::span<const PlanFigures> plans, const Table& more = {});
 /// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/timeline/evaluation.hpp.
 std::string bubble_text(const PlanFigures& figures);
 /// "64 of 72 GPUs per node used\n"; empty if a job of `ranks` ranks fills its nodes or fits in one.

@@ -65,6 +65,14 @@ std::string to_markdown(const Table& table) {
   return text;
 }
 
+void append_columns(Table& table, const Table& more) {
+  if (more.columns.empty()) return;
+  MW_CHECK(more.rows.size() == table.rows.size());
+  table.columns.insert(table.columns.end(), more.columns.begin(), more.columns.end());
+  for (std::size_t r = 0; r < more.rows.size(); ++r)
+    table.rows[r].insert(table.rows[r].end(), more.rows[r].begin(), more.rows[r].end());
+}
+
 std::string to_indented_text(const Table& table) {
   std::string text;
   std::istringstream lines(to_text(table));

@@ -27,6 +27,9 @@ Table empty_table(const Columns&... columns) {
   return {.columns = {TableColumn{columns}...}, .rows = {}};
 }
 
+/// Appends the columns of a table with the same number of rows, or of an empty one.
+void append_columns(Table& table, const Table& more);
+
 /// Title line and one line per row, each ended by '\n', without trailing spaces. Cells are UTF-8;
 /// every code point counts as one character wide.
 std::string to_text(const Table& table);

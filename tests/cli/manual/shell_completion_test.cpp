@@ -79,7 +79,8 @@ TEST_F(BashCompletion, OffersTheValuesOfAnOption) {
   EXPECT_THAT(offered({"plan", "--dtype", "bf"}), ElementsAre("bf16"));
   EXPECT_THAT(offered({"plan", "--recompute", ""}), Contains("block:"));
   EXPECT_THAT(offered({"sweep", "--over", "global"}), ElementsAre("global-batch="));
-  EXPECT_THAT(offered({"plan", "--gpus", ""}), IsEmpty());
+  EXPECT_THAT(offered({"plan", "--gpus", ""}), ElementsAre("auto"));
+  EXPECT_THAT(offered({"plan", "--dp", ""}), IsEmpty());
 }
 
 TEST_F(BashCompletion, OffersFilesWhereOneIsExpected) {
