@@ -17,6 +17,8 @@
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/plan/strategy_text.hpp"
+#include "core/trainer/trainer_abilities.hpp"
 #include "models/launch/launch_text.hpp"
 #include "planner/search/neighbors.hpp"
 #include "planner/search/search.hpp"
@@ -91,6 +93,33 @@ std::string neighbors_text(const Explanation& e) {
   return to_indented_text(table);
 }
 
+/// The fastest change that fits and that the trainer can run; null if none is faster.
+const EvaluatedNeighbor* change_first(const Job& job, const Explanation& e) {
+  const EvaluatedNeighbor* best = nullptr;
+  for (const EvaluatedNeighbor& neighbor : e.neighbors) {
+    const PlanFigures& f = neighbor.figures;
+    const Ticks limit = best != nullptr ? best->figures.step_time : e.figures.step_time;
+    if (f.step_time < limit && f.peak_memory <= f.memory_capacity &&
+        can_run(job.trainer.abilities, Plan{.strategy = f.strategy, .blocks_per_stage = {}}))
+      best = &neighbor;
+  }
+  return best;
+}
+
+/// "Change first: TP8 PP4 DP2 → TP4 PP4 DP4 (--tp 4 --dp 4): 14.0 % faster, fits".
+std::string advice_text(const Job& job, const Explanation& e) {
+  const EvaluatedNeighbor* best = change_first(job, e);
+  if (best == nullptr) return "No single change is faster and fits.\n";
+  const std::string before = split_text(e.figures.strategy);
+  const std::string after = split_text(best->figures.strategy);
+  const double gain = static_cast<double>(e.figures.step_time.value) /
+                          static_cast<double>(best->figures.step_time.value) -
+                      1;
+  const std::string change =
+      before == after ? best->change : fmt::format("{} → {} ({})", before, after, best->change);
+  return fmt::format("Change first: {}: {} faster, fits\n", change, percent(gain));
+}
+
 std::string formulas_text(const Job& job, const std::string& validation) {
   std::vector<NamedValue> list{
       {"cost model", job.cost_model->provenance()},
@@ -121,7 +150,7 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
   text += e.asynchronous;
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
-  text += "\nAlternatives: one change each\n" + neighbors_text(e);
+  text += "\nAlternatives: one change each\n" + neighbors_text(e) + advice_text(job, e);
   return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
 }
 
@@ -137,6 +166,8 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   for (const EvaluatedNeighbor& neighbor : e.neighbors)
     json["changes"].push_back(
         {{"change", neighbor.change}, {"plan", Json::parse(to_json(neighbor.figures))}});
+  const EvaluatedNeighbor* best = change_first(job, e);
+  json["change_first"] = best != nullptr ? Json(best->change) : Json();
   json.update(Json::parse(
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();

@@ -14,16 +14,20 @@
 #include "core/formats/file.hpp"
 #include "core/formats/gzip.hpp"
 #include "core/formats/kineto.hpp"
+#include "core/formats/plan.hpp"
+#include "core/plan/placement.hpp"
+#include "core/plan/strategy_text.hpp"
 #include "models/import/import.hpp"
 #include "models/kineto/import_kineto.hpp"
 #include "models/load/load.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright {
 namespace {
 
 struct ImportFlags {
-  std::string file, format = "auto", like, collective;
-  std::optional<int> nodes, gpus_per_node;
+  std::string file, format = "auto", like, collective, cluster, model;
+  std::optional<int> nodes, gpus_per_node, gpus;
   OutputFlags output;
 };
 
@@ -102,9 +106,55 @@ Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
   return {.text = kineto_report_text(imported) + fmt::format("Wrote {}.\n", flags.output.file)};
 }
 
+// ---- jobs ---------------------------------------------------------------------------------------
+
+constexpr std::string_view kAssumedCluster = "dgx-h100";
+
+Plan plan_of_import(const ImportedJob& imported, const Job& job, const std::string& where) {
+  Plan plan{.strategy = imported.strategy, .blocks_per_stage = imported.blocks_per_stage};
+  if (!plan.blocks_per_stage.empty()) return plan;
+  // The placement is defined for valid strategies only: others are refused with their reasons.
+  complete_plan(imported.strategy, job.model, job.cluster, *job.cost_model);
+  plan.blocks_per_stage = cut_uniformly(imported.cut, static_cast<int>(block_count(job.model)),
+                                        placement_of(plan), where);
+  return plan;
+}
+
+std::string import_notes(const ImportedJob& imported, const Job& job) {
+  std::string text =
+      fmt::format("{} on {}: {}, {} GPUs\n", job.file.model_name, job.file.cluster_name,
+                  strategy_text(imported.strategy), rank_count(imported.strategy.degrees));
+  for (const std::string& one : imported.notes) text += fmt::format("note: {}\n", one);
+  if (!imported.not_modelled.empty())
+    text += fmt::format("warning: these options change time or memory and are not modelled: {}\n",
+                        fmt::join(imported.not_modelled, " "));
+  if (!imported.ignored.empty())
+    text += fmt::format("ignored: {}\n", fmt::join(imported.ignored, " "));
+  return text;
+}
+
+Outcome import_job(const ImportFormat& format, const ImportFlags& flags, const NamedText& source) {
+  JobImportOptions options{.model = {}, .gpus = flags.gpus};
+  if (!flags.model.empty()) options.model = find_model(flags.model);
+  ImportedJob imported = format.job(source, options);
+  if (flags.cluster.empty())
+    imported.notes.push_back(
+        fmt::format("cluster {} is assumed; set --cluster to yours", kAssumedCluster));
+  SourceFlags sources;
+  sources.cluster = flags.cluster.empty() ? std::string(kAssumedCluster) : flags.cluster;
+  sources.trainer = imported.trainer;
+  const std::string where = source.where + ": ";
+  const Job job = make_job(
+      imported.model, sources,
+      [&](const Job& made) { return plan_of_import(imported, made, source.where); }, where);
+  Outcome outcome = deliver(to_json(job.file), flags.output);
+  outcome.notes += import_notes(imported, job);
+  return outcome;
+}
+
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "import", "Create a cluster or calibration file from the output of another program.");
+      "import", "Create a plan, cluster or calibration from files of other programs.");
   add_value(*command, "file", flags.file, "FILE", "file to import, or - for standard input")
       ->required();
   add_value(*command, "--format", flags.format, choices_text(format_names()),
@@ -117,12 +167,19 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
             "measured collective, for output of nccl-tests that does not name it");
   add_count(*command, "--gpus-per-node", flags.gpus_per_node, kGpusPerNodeRange,
             "GPUs per node, for traces (default: as recorded, or 8)");
-  add_output_flags(*command, flags.output, "the cluster or calibration file");
+  add_value(*command, "--cluster", flags.cluster, "NAME|FILE",
+            "cluster on which an imported job runs (default: dgx-h100)");
+  add_value(*command, "--model", flags.model, "NAME|FILE",
+            "model of an imported job, instead of the one that its options describe");
+  add_count(*command, "--gpus", flags.gpus, kGpuRange,
+            "number of GPUs of an imported job (default: as its launcher says)");
+  add_output_flags(*command, flags.output, "the plan, cluster or calibration file");
   command->footer(
       "Formats:\n" + formats_text() +
       "Assumptions are listed in the comments of the cluster file.\n"
       "\n"
       "Examples:\n"
+      "  meshwright import train.sh --cluster dgx-a100 -o job.plan.json\n"
       "  nvidia-smi topo -m | meshwright import - --like dgx-h100 --nodes 4 -o mine.toml\n"
       "  meshwright import topo.xml -o mine.toml\n"
       "  meshwright import all_reduce.txt -o mine.calib.json\n"
@@ -139,12 +196,13 @@ Outcome run_import(const ImportFlags& flags) {
   if (is_gzip(source.text))
     source.text = decompress_gzip(source.text, source.where, kLargestTraceFile);
   const ImportFormat& format = format_of(flags, source);
-  if (format.cluster == nullptr && format.calibration == nullptr)
+  if (format.cluster == nullptr && format.calibration == nullptr && format.job == nullptr)
     return import_trace(flags, source);
   if (source.text.size() > kLargestImport)
     throw InputError({source.where,
                       fmt::format("exceeds the size limit of {} bytes", kLargestImport),
                       "check that this is the right file"});
+  if (format.job != nullptr) return import_job(format, flags, source);
   if (format.calibration != nullptr)
     return deliver(to_json(format.calibration(source, kind_of(flags)).calibration), flags.output);
   ImportOptions options;

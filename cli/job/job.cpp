@@ -108,29 +108,33 @@ Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& jo
 
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
-  const NamedText model = find_model(flags.sources.model);
+  return make_job(find_model(flags.sources.model), flags.sources,
+                  [&](const Job& job) { return plan_of(flags.strategy, strategy, job); });
+}
+
+}  // namespace
+
+Job make_job(const NamedText& model, const SourceFlags& sources,
+             const std::function<Plan(const Job&)>& plan, std::string_view where) {
   Job job;
   job.model = load_model_and_warn(model);
-  const NamedText cluster = find_cluster(flags.sources.cluster, flags.sources.calibration);
+  const NamedText cluster = find_cluster(sources.cluster, sources.calibration);
   job.cluster = cluster_from_toml(cluster);
-  const std::optional<Calibration> calibration =
-      calibration_for(job.cluster, flags.sources.calibration);
-  job.trainer = trainer_for(job.cluster, flags.sources.trainer);
+  const std::optional<Calibration> calibration = calibration_for(job.cluster, sources.calibration);
+  job.trainer = trainer_for(job.cluster, sources.trainer);
   job.cost_model = make_cost_model(job.cluster, job.trainer, calibration);
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
               .cluster_toml = cluster.text,
-              .plan = plan_of(flags.strategy, strategy, job),
+              .plan = plan(job),
               .predicted = std::nullopt,
               .cost_model = job.cost_model->provenance(),
               .calibration = text_of(calibration)};
   embed(job.trainer, job.file);
-  throw_if_any(check_plan(job.file.plan, job.model, job.cluster));
+  throw_if_any(check_plan(job.file.plan, job.model, job.cluster, where));
   return job;
 }
-
-}  // namespace
 
 ModelGraph load_model_and_warn(const NamedText& config) {
   LoadedModel model = load_model(config);

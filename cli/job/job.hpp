@@ -1,9 +1,11 @@
 /// A job: from a plan file, or from --model, --cluster, --gpus and strategy flags.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/flags/strategy_flags.hpp"
 #include "core/cluster/cluster.hpp"
@@ -63,6 +65,11 @@ std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const Trainer
 Trainer trainer_for(const Cluster& cluster, const std::string& name);
 /// For plan files (PlanFile::calibration).
 std::string text_of(const std::optional<Calibration>& calibration);
+
+/// A job of a model and the other sources, with plan() for the job without one. InputError, whose
+/// places start with `where`, if the plan is invalid.
+Job make_job(const NamedText& model, const SourceFlags& sources,
+             const std::function<Plan(const Job&)>& plan, std::string_view where = "--");
 
 /// UsageError if neither or both of plan file and flags are given; InputError if their contents are
 /// invalid.

@@ -1,5 +1,5 @@
-/// Imports the output of other programs as clusters and calibrations. All input is untrusted: sizes
-/// are limited, and errors are InputErrors with file:line.
+/// Imports the output of other programs as clusters, calibrations and jobs. All input is untrusted:
+/// sizes are limited, and errors are InputErrors with file:line.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "core/cluster/cluster.hpp"
 #include "core/cost/calibration.hpp"
+#include "models/import/import_job.hpp"
 #include "models/text/named_text.hpp"
 
 namespace meshwright {
@@ -43,16 +44,19 @@ struct ImportFormat {
   std::string_view help;  ///< lines of at most 85 characters
   /// Recognizes the beginning of a file, in lower case.
   bool (*recognizes)(std::string_view head);
-  /// Null, both: a trace, see import_kineto.hpp.
+  /// Null, all three: a trace, see import_kineto.hpp.
   ImportedCluster (*cluster)(const NamedText& text, const ImportOptions& options) = nullptr;
   ImportedCalibration (*calibration)(const NamedText& text,
                                      std::optional<CollectiveKind> kind) = nullptr;
+  ImportedJob (*job)(const NamedText& text, const JobImportOptions& options) = nullptr;
 };
 bool is_nvidia_smi(std::string_view head);
 bool is_nccl_topology(std::string_view head);
 bool is_nccl_tests(std::string_view head);
 bool is_slurm(std::string_view head);
 bool is_kineto(std::string_view head);
+bool is_megatron(std::string_view head);
+bool is_torchtitan(std::string_view head);
 
 /// Of formats that recognize the same file, the last one is meant.
 inline constexpr ImportFormat kImportFormats[]{
@@ -75,7 +79,15 @@ inline constexpr ImportFormat kImportFormats[]{
     {.name = "kineto",
      .help = "trace of one rank by PyTorch's profiler with record_shapes=True, .json or\n"
              ".json.gz; gives a calibration: kernels by shape, collectives, host time",
-     .recognizes = is_kineto}};
+     .recognizes = is_kineto},
+    {.name = "megatron",
+     .help = "launch script of Megatron-LM, or a list of its options; gives a plan",
+     .recognizes = is_megatron,
+     .job = import_megatron},
+    {.name = "torchtitan",
+     .help = "job file of torchtitan up to v0.2.2 (TOML); gives a plan",
+     .recognizes = is_torchtitan,
+     .job = import_torchtitan}};
 
 /// Null if the name is unknown.
 const ImportFormat* find_import_format(std::string_view name);

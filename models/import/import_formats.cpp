@@ -10,6 +10,15 @@ bool is_kineto(std::string_view head) {
   return contains(head, "\"traceevents\"") || contains(head, "\"basetimenanoseconds\"");
 }
 
+bool is_megatron(std::string_view head) {
+  return contains(head, "--num-layers") || contains(head, "--tensor-model-parallel-size") ||
+         contains(head, "pretrain_gpt.py");
+}
+
+bool is_torchtitan(std::string_view head) {
+  return contains(head, "[parallelism]") || (contains(head, "[model]") && contains(head, "flavor"));
+}
+
 const ImportFormat* find_import_format(std::string_view name) {
   const auto* found = std::ranges::find(kImportFormats, name, &ImportFormat::name);
   return found == std::end(kImportFormats) ? nullptr : found;

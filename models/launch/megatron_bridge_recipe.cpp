@@ -220,7 +220,8 @@ void add_defaults(const LaunchJob& job, Assignments& assignments) {
   const Strategy& s = job.plan.strategy;
   auto& model = assignments["model"];
   model.push_back(fmt::format("vocab_size={}", job.model.shape.vocabulary));
-  model.emplace_back("should_pad_vocab=True");
+  if (job.model.shape.vocabulary % s.degrees.tensor != 0)
+    model.emplace_back("should_pad_vocab=True");
   const std::string dtype = s.dtype == Dtype::kFp16                  ? "torch.float16"
                             : storage_dtype(s.dtype) == Dtype::kBf16 ? "torch.bfloat16"
                                                                      : "torch.float32";

@@ -21,12 +21,17 @@ std::vector<std::pair<std::string, std::string>> environment_of(const LaunchJob&
   return environment;
 }
 
-/// Random tokens; without attention masks, whose size is quadratic in the sequence length.
-std::vector<LaunchFlag> data_flags(const LaunchModel& model) {
-  return {{"mock-data", ""},
-          {"tokenizer-type", "NullTokenizer"},
-          {"vocab-size", std::to_string(model.shape.vocabulary)},
-          {"no-create-attention-mask-in-dataloader", ""}};
+/// Random tokens; without attention masks, whose size is quadratic in the sequence length. The
+/// vocabulary is that of the model, without Megatron-LM's padding where it can be sharded.
+std::vector<LaunchFlag> data_flags(const LaunchJob& job) {
+  const std::int64_t vocabulary = job.model.shape.vocabulary;
+  std::vector<LaunchFlag> flags{{"mock-data", ""},
+                                {"tokenizer-type", "NullTokenizer"},
+                                {"vocab-size", std::to_string(vocabulary)}};
+  if (vocabulary % job.plan.strategy.degrees.tensor == 0)
+    flags.push_back({"padded-vocab-size", std::to_string(vocabulary)});
+  flags.push_back({"no-create-attention-mask-in-dataloader", ""});
+  return flags;
 }
 
 std::vector<LaunchFlag> training_flags() {
@@ -55,7 +60,7 @@ MegatronJob megatron_job(const LaunchJob& job) {
                                 {"PARALLEL_ARGS", std::move(settings.parallelism)},
                                 {"MEMORY_ARGS", std::move(settings.memory)},
                                 {"BATCH_ARGS", std::move(settings.batch)},
-                                {"DATA_ARGS", data_flags(job.model)},
+                                {"DATA_ARGS", data_flags(job)},
                                 {"TRAINING_ARGS", training_flags()}},
                      .environment = environment_of(job, settings.uses_fsdp),
                      .unsupported = std::move(settings.unsupported)};

@@ -93,6 +93,13 @@ LaunchText torchtitan_job(const LaunchJob& job) {
     return one.find("without torch.compile") != std::string::npos;
   });
   const std::string model = model_table(job.model, missing);
+  // torchtitan/models/llama4/infra/parallelize.py: apply_moe_ep_tp().
+  const ParallelDegrees& d = job.plan.strategy.degrees;
+  if (job.model.shape.experts.experts > 0 && d.expert == 1 && d.expert_tensor != d.tensor)
+    missing.push_back(
+        fmt::format("expert-tensor-parallel size {} without expert parallelism (all tensor ranks "
+                    "share experts)",
+                    d.expert_tensor));
   const std::string frame = fmt::format(
       "# {}\n# torchtitan v0.2.2, on its test data for {} steps. In its folder{}:\n# {}\n{}\n",
       headline(job), kExportedSteps, job.nodes == 1 ? "" : ", on every node",

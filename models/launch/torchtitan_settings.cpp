@@ -165,8 +165,10 @@ TorchtitanSettings torchtitan_settings(const Plan& plan) {
                                 local, s.global_batch, s.sequence_length);
   if (s.dtype == Dtype::kFp32 || s.dtype == Dtype::kTf32)
     result.training += "mixed_precision_param = \"float32\"\n";
-  result.activation_checkpoint =
-      fmt::format("mode = \"{}\"\n", titan_recompute(s.recompute, missing));
+  const std::string mode = titan_recompute(s.recompute, missing);
+  result.activation_checkpoint = fmt::format("mode = \"{}\"\n", mode);
+  // By operator; the default recomputes every second block.
+  if (mode == "selective") result.activation_checkpoint += "selective_ac_option = \"op\"\n";
   note_titan_gaps(s, missing);
   if (s.dtype == Dtype::kFp8) result.quantization = titan_quantization(s.precision, missing);
   return result;

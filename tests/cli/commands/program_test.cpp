@@ -255,6 +255,27 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   EXPECT_TRUE(changes.contains("--tp 4 --pp 2"));
 }
 
+// Today's launch, as a plan: the advice names sizes that its trainer can run.
+TEST_F(Program, ImportsALaunchAndSaysWhatToChangeFirst) {
+  write_file(path("train.sh"),
+             "ARGS=(--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --swiglu\n"
+             "  --num-attention-heads 32 --group-query-attention --num-query-groups 8\n"
+             "  --normalization RMSNorm --disable-bias-linear --position-embedding-type rope\n"
+             "  --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0\n"
+             "  --vocab-size 128256 --padded-vocab-size 128256 --seq-length 4096 --bf16)\n"
+             "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py \"${ARGS[@]}\" --lr 1e-4 \\\n"
+             "  --tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer \\\n"
+             "  --micro-batch-size 1 --global-batch-size 64\n");
+  const ProgramRun imported = run("import train.sh --cluster dgx-h100 -o job.plan.json");
+  ASSERT_EQ(imported.exit_code, 0) << imported.standard_error;
+  EXPECT_THAT(imported.standard_error, HasSubstr("TP8 DP2 SP"));
+  EXPECT_THAT(imported.standard_error, HasSubstr("ignored: --lr\n"));
+  const ProgramRun explained = run("explain job.plan.json");
+  ASSERT_EQ(explained.exit_code, 0) << explained.standard_error;
+  EXPECT_THAT(explained.standard_output,
+              testing::ContainsRegex("Change first: TP8 DP2 SP → .* faster, fits\n"));
+}
+
 // A100 were compared with published runs, MI300X were not.
 TEST_F(Program, SaysUnvalidatedOnlyWhereItIsSo) {
   const std::string mi300x =
