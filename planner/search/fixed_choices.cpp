@@ -38,4 +38,15 @@ Strategy strategy_of(const FixedChoices& fixed) {
   return s;
 }
 
+Strategy smallest_strategy(const FixedChoices& fixed) {
+  Strategy s;
+  s.micro_batch = 1;
+  s.global_batch = s.sequence_length = 1;
+  s.schedule = kDefaultSchedule;
+  s.precision = fixed.precision;
+  take(fixed.dtype, s.dtype);
+  take(fixed.attention, s.attention);
+  return s;
+}
+
 }  // namespace meshwright

@@ -43,5 +43,8 @@ struct FixedChoices : FixedSizes {
 
 /// The fixed choices, and defaults for all others.
 Strategy strategy_of(const FixedChoices& fixed);
+/// One rank and one sequence of one token, with the fixed dtype, precision and attention, and
+/// defaults for all others.
+Strategy smallest_strategy(const FixedChoices& fixed);
 
 }  // namespace meshwright
