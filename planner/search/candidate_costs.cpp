@@ -84,7 +84,8 @@ Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& re
 LayerPasses CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
   const Strategy strategy = strategy_with(layout, recompute);
   const auto on_kind = [&](std::int32_t kind) {
-    return layer_passes(strategy, job_.model, job_.cluster, job_.cost_model.on_nodes(kind));
+    return meshwright::layer_passes(strategy, job_.model, job_.cluster,
+                                    job_.cost_model.on_nodes(kind));
   };
   if (is_homogeneous(job_.cluster)) return on_kind(-1);
   LayerPasses least = on_kind(0);
@@ -98,6 +99,11 @@ LayerPasses CandidateCosts::price_layers(const Layout& layout, const Recompute& 
     }
   }
   return least;
+}
+
+std::shared_ptr<const LayerPasses> CandidateCosts::layer_passes(const Layout& layout,
+                                                                const Recompute& recompute) {
+  return layers_.get(shape_key(layout, recompute), [&] { return price_layers(layout, recompute); });
 }
 
 LayerCosts CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
@@ -122,9 +128,8 @@ std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const LayerCos
   });
 }
 
-Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerCosts& layers,
+Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerPasses& passes,
                                    const Recompute& recompute, bool shares_ends) const {
-  const LayerPasses& passes = *layers.passes;
   const Ticks work =
       total_time(shares_ends ? without_ends(passes) : passes, recomputes_all(recompute));
   return work * microbatches_of(layout, job_.goal) / layout.degrees.pipeline;
@@ -198,7 +203,7 @@ CandidateCosts::KnownStepEnd CandidateCosts::step_end(const Candidate& candidate
   const StepEndKey key{
       layout.degrees,
       layout.sequence_parallel,
-      pipeline.placement.get(),
+      pipeline.placement,
       pipeline.splits_backward,
       shards_output_layer(pipeline),
       candidate.replication.zero,

@@ -31,6 +31,7 @@ class CandidateCosts {
   explicit CandidateCosts(const SearchJob& job) : job_(job) {}
 
   /// `recompute` matters only if it recomputes operators.
+  std::shared_ptr<const LayerPasses> layer_passes(const Layout& layout, const Recompute& recompute);
   LayerCosts layers(const Layout& layout, const Recompute& recompute);
 
   /// Blocks per part: the fastest slowest stage, or an even cut if the trainer has no other.
@@ -41,7 +42,7 @@ class CandidateCosts {
   /// Lower bounds of the step time of everything below a layout, or below a recomputation of it:
   /// every device is busy all the time. `shares_ends`: the pipeline ranks may share the embedding
   /// and the head.
-  Ticks layout_bound(const Layout& layout, const LayerCosts& layers, const Recompute& recompute,
+  Ticks layout_bound(const Layout& layout, const LayerPasses& passes, const Recompute& recompute,
                      bool shares_ends) const;
   /// step_bound() without the end of the step. Some recomputed blocks count as one block.
   Ticks pipeline_bound(const Layout& layout, const LayerCosts& layers,
@@ -89,8 +90,8 @@ class CandidateCosts {
   SharedCache<std::tuple<std::shared_ptr<const LayerPasses>, int, bool, bool>, std::vector<int>>
       cuts_;
   /// Everything that the end of a step depends on; equal placements are shared.
-  using StepEndKey = std::tuple<ParallelDegrees, bool, const Placement*, bool, bool, int,
-                                std::int64_t, bool, bool, std::vector<int>>;
+  using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
+                                int, std::int64_t, bool, bool, std::vector<int>>;
   SharedCache<StepEndKey, KnownStepEnd> step_ends_;
   SharedCache<std::tuple<const ScheduleRule*, int, int, std::int64_t>, Schedule> schedules_;
 };

@@ -1,0 +1,246 @@
+#include "planner/search/branching.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/trainer/trainer_abilities.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
+#include "simulator/predict/predict.hpp"
+
+namespace meshwright {
+namespace {
+
+/// False if check_plan() rejects the replication with this schedule, whatever the rest is.
+bool suits(const Replication& replication, const PipelineChoice& pipeline) {
+  const DataParallelism& data = replication.data;
+  if (pipeline.rule->output_barriers > 0)
+    return replication.zero <= 1 && data.buckets.rule == BucketRule::kNone && !data.overlap_gather;
+  if (pipeline.placement->routes.size() > 1)
+    return replication.zero <= 1 && data.shard_ranks == 0 && !data.overlap_gather;
+  return true;
+}
+
+}  // namespace
+
+void Outcome::prune(PruneReason reason, std::int64_t count) {
+  pruned[static_cast<std::size_t>(reason)] += count;
+}
+
+void Outcome::note(const Candidate& lacking, const MemoryShortfall& found) {
+  if (shortfall && shortfall->needed <= found.needed) return;
+  candidate = lacking;
+  shortfall = found;
+}
+
+Branching::Branching(const SearchJob& job, const SearchSpace& space, const Incumbents& incumbents)
+    : job_(job), space_(space), incumbents_(incumbents), costs_(job), screen_(job, costs_) {}
+
+const SearchSpace::Branch& Branching::branch_of(const Node& node) const {
+  return space_.branches[static_cast<std::size_t>(node.branch)];
+}
+const PipelineChoice& Branching::pipeline_of(const Node& node) const {
+  return space_.pipelines(branch_of(node))[static_cast<std::size_t>(node.pipeline)];
+}
+Candidate Branching::candidate_of(const Node& node) const {
+  Candidate candidate{branch_of(node).layout,
+                      pipeline_of(node),
+                      space_.recomputes[static_cast<std::size_t>(node.recompute)],
+                      {}};
+  if (node.replication >= 0)
+    candidate.replication =
+        space_.replications(branch_of(node))[static_cast<std::size_t>(node.replication)];
+  if (node.blocks > 0) candidate.recompute.blocks = node.blocks;
+  return candidate;
+}
+std::int64_t Branching::candidates_below(const Node& node) const {
+  if (node.pipeline < 0) return space_.candidates_below(branch_of(node));
+  return node.replication < 0
+             ? static_cast<std::int64_t>(space_.replications(branch_of(node)).size())
+             : 1;
+}
+
+bool Branching::is_beaten(const Node& node) const {
+  return incumbents_.beat(node.bound, branch_of(node).layout,
+                          node.pipeline < 0 ? nullptr : &pipeline_of(node));
+}
+
+Outcome Branching::judge(const Node& node) {
+  if (node.pipeline < 0) return node.is_priced ? divide_layout(node) : price_layout(node);
+  if (node.replication < 0) return node.is_timed ? divide_pipeline(node) : time_pipeline(node);
+  return node.is_checked ? simulate_candidate(node) : check_candidate(node);
+}
+
+Outcome Branching::price_layout(const Node& node) {
+  const SearchSpace::Branch& branch = branch_of(node);
+  const bool shares_ends = std::ranges::any_of(
+      space_.pipelines(branch),
+      [](const PipelineChoice& pipeline) { return pipeline.rule->output_barriers > 0; });
+  Node priced = node;
+  priced.is_priced = true;
+  priced.bound =
+      costs_.layout_bound(branch.layout, *costs_.layer_passes(branch.layout, {}), {}, shares_ends);
+  Outcome outcome;
+  outcome.children.push_back(priced);
+  return outcome;
+}
+
+Outcome Branching::divide_layout(const Node& node) {
+  Outcome outcome;
+  const SearchSpace::Branch& branch = branch_of(node);
+  const auto pipelines = space_.pipelines(branch);
+  for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
+    const Recompute& recompute = space_.recomputes[r];
+    const LayerCosts layers = costs_.layers(branch.layout, recompute);
+    const Ticks ends = costs_.layout_bound(branch.layout, *layers.passes, recompute, false);
+    const Ticks no_ends = costs_.layout_bound(branch.layout, *layers.passes, recompute, true);
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+      Node child = node;
+      child.recompute = static_cast<std::int16_t>(r);
+      child.pipeline = static_cast<std::int16_t>(p);
+      child.bound = pipelines[p].rule->output_barriers > 0 ? no_ends : ends;
+      if (!is_beaten(child))
+        child.bound = costs_.pipeline_bound(branch.layout, layers, pipelines[p], recompute);
+      if (is_beaten(child)) {
+        outcome.prune(PruneReason::kBound, candidates_below(child));
+        continue;
+      }
+      const Replication* leanest = leanest_replication(branch, pipelines[p]);
+      if (leanest == nullptr) {
+        outcome.prune(PruneReason::kStructure, candidates_below(child));
+        continue;
+      }
+      const Candidate candidate{branch.layout, pipelines[p], recompute, *leanest};
+      if (const auto shortfall = screen_.rough_shortfall_of(candidate, layers)) {
+        outcome.note(candidate, *shortfall);
+        outcome.prune(PruneReason::kMemory, candidates_below(child));
+        continue;
+      }
+      outcome.children.push_back(child);
+    }
+  }
+  return outcome;
+}
+
+/// The replication with the least memory. Null if none suits the schedule.
+const Replication* Branching::leanest_replication(const SearchSpace::Branch& branch,
+                                                  const PipelineChoice& pipeline) const {
+  const auto leanness = [](const Replication& replication) {
+    return std::tuple(replication.zero, -replication.data.shard_ranks,
+                      replication.data.reshard_after_forward, !replication.data.overlap_gather);
+  };
+  const Replication* leanest = nullptr;
+  for (const Replication& replication : space_.replications(branch))
+    if (suits(replication, pipeline) &&
+        (leanest == nullptr || leanness(replication) > leanness(*leanest)))
+      leanest = &replication;
+  return leanest;
+}
+
+Outcome Branching::time_pipeline(const Node& node) {
+  Outcome outcome;
+  Node timed = node;
+  timed.is_timed = true;
+  timed.bound = std::max(node.bound, costs_.schedule_time(candidate_of(node)));
+  outcome.children.push_back(timed);
+  return outcome;
+}
+
+Outcome Branching::divide_pipeline(const Node& node) {
+  Outcome outcome;
+  const auto replications = space_.replications(branch_of(node));
+  Candidate candidate = candidate_of(node);
+  const LayerCosts layers = costs_.layers(candidate.layout, candidate.recompute);
+  for (std::size_t i = 0; i < replications.size(); ++i) {
+    if (!suits(replications[i], candidate.pipeline)) {
+      outcome.prune(PruneReason::kStructure);
+      continue;
+    }
+    candidate.replication = replications[i];
+    if (const auto shortfall = screen_.rough_shortfall_of(candidate, layers)) {
+      outcome.note(candidate, *shortfall);
+      outcome.prune(PruneReason::kMemory);
+      continue;
+    }
+    outcome.children.push_back(node);
+    outcome.children.back().replication = static_cast<std::int16_t>(i);
+  }
+  return outcome;
+}
+
+Outcome Branching::check_candidate(const Node& node) {
+  Outcome outcome;
+  Candidate candidate = candidate_of(node);
+  const Plan plan = costs_.plan_of(candidate);
+  if (job_.fixed.trainer && !can_run(job_.fixed.trainer->abilities, plan)) {
+    outcome.prune(PruneReason::kTrainer);
+    return outcome;
+  }
+  if (!check_plan(plan, job_.model, job_.cluster).empty()) {
+    outcome.prune(PruneReason::kStructure);
+    return outcome;
+  }
+  Node checked = node;
+  checked.is_checked = true;
+  if (candidate.recompute == Recompute{.kind = RecomputeKind::kBlocks}) {
+    if (!choose_blocks(candidate, 1, true, outcome)) return outcome;
+    checked.blocks = candidate.recompute.blocks;
+  }
+  checked.bound = costs_.candidate_bound(candidate, bound_with_blocks(node, candidate));
+  outcome.children.push_back(checked);
+  return outcome;
+}
+
+/// Lower bound of the time of all passes of a candidate whose recomputed blocks are chosen.
+Ticks Branching::bound_with_blocks(const Node& node, const Candidate& candidate) {
+  if (candidate.recompute.blocks <= 1) return node.bound;
+  const Ticks bound =
+      costs_.pipeline_bound(candidate.layout, costs_.layers(candidate.layout, candidate.recompute),
+                            candidate.pipeline, candidate.recompute);
+  Node other = node;
+  other.bound = std::max(node.bound, bound);
+  return is_beaten(other) ? other.bound : std::max(other.bound, costs_.schedule_time(candidate));
+}
+
+bool Branching::choose_blocks(Candidate& candidate, int least, bool rough, Outcome& outcome) {
+  MemoryShortfall shortfall;
+  const auto reason = screen_.choose_blocks(candidate, least, rough, shortfall);
+  if (!reason) return true;
+  if (*reason == PruneReason::kMemory) outcome.note(candidate, shortfall);
+  outcome.prune(*reason);
+  return false;
+}
+
+Outcome Branching::simulate_candidate(const Node& node) {
+  Outcome outcome;
+  Candidate candidate = candidate_of(node);
+  std::optional<MemoryShortfall> shortfall = screen_.shortfall_of(candidate);
+  std::optional<TaskGraph> graph;
+  if (!shortfall) {
+    const Plan plan = costs_.plan_of(candidate);
+    graph = lower(plan, job_.model, job_.cluster, {.memory = job_.cost_model.memory()});
+    shortfall = shortfall_of(*graph, job_facts(plan.strategy, job_.model, job_.cluster));
+  }
+  if (shortfall && node.blocks > 0) {  // the screen counts less than everything
+    if (!choose_blocks(candidate, node.blocks + 1, false, outcome)) return outcome;
+    Node more = node;
+    more.blocks = candidate.recompute.blocks;
+    more.bound = costs_.candidate_bound(candidate, bound_with_blocks(node, candidate));
+    outcome.children.push_back(more);
+    return outcome;
+  }
+  outcome.candidate = candidate;
+  if (shortfall) {
+    outcome.note(candidate, *shortfall);
+    outcome.prune(PruneReason::kMemory);
+    return outcome;
+  }
+  thread_local SimulatedTimes times;  // reuses its memory
+  simulate(*graph, price_works(graph->parts, graph->works, job_.cost_model), times);
+  outcome.step_time = makespan(times);
+  return outcome;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,77 @@
+/// The tree of the search: what a node stands for, and how it is divided into children with higher
+/// bounds until a candidate is left to simulate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/search/candidate_costs.hpp"
+#include "planner/search/incumbents.hpp"
+#include "planner/search/memory_screen.hpp"
+
+namespace meshwright {
+
+/// The indices of choices that are not made yet are -1.
+struct Node {
+  Ticks bound;  ///< of the simulated step time of everything below; 0 until it is priced
+  std::int32_t branch = -1;
+  std::int16_t pipeline = -1, recompute = -1, replication = -1;
+  bool is_priced = false;   ///< a layout: the bound counts its layers
+  bool is_timed = false;    ///< a pipeline: the bound is at least the makespan of the schedule
+  bool is_checked = false;  ///< a candidate: it is valid, its blocks are chosen, its end is counted
+  int blocks = 0;           ///< recomputed blocks of a checked candidate
+  std::size_t order = 0;    ///< of creation; breaks ties between equal bounds
+};
+
+/// What came of a node.
+struct Outcome {
+  std::vector<Node> children;  ///< or the node itself with a higher bound
+  std::array<std::int64_t, kPruneReasonCount> pruned{};
+  std::optional<Ticks> step_time;            ///< it was simulated
+  std::optional<MemoryShortfall> shortfall;  ///< of the candidate
+  Candidate candidate;                       ///< with `step_time` or `shortfall`
+
+  void prune(PruneReason reason, std::int64_t count = 1);
+  /// Of candidates that do not fit, keeps the one that needs the least.
+  void note(const Candidate& lacking, const MemoryShortfall& found);
+};
+
+/// Refers to the job, the space and the incumbents, which do not change during a call of judge().
+class Branching {
+ public:
+  Branching(const SearchJob& job, const SearchSpace& space, const Incumbents& incumbents);
+
+  /// Prices, bounds, divides or simulates a node. May be called from several threads.
+  Outcome judge(const Node& node);
+
+  bool is_beaten(const Node& node) const;
+  std::int64_t candidates_below(const Node& node) const;
+  CandidateCosts& costs() { return costs_; }
+
+ private:
+  const SearchSpace::Branch& branch_of(const Node& node) const;
+  const PipelineChoice& pipeline_of(const Node& node) const;
+  Candidate candidate_of(const Node& node) const;
+
+  Outcome price_layout(const Node& node);
+  Outcome divide_layout(const Node& node);
+  Outcome time_pipeline(const Node& node);
+  Outcome divide_pipeline(const Node& node);
+  Outcome check_candidate(const Node& node);
+  Outcome simulate_candidate(const Node& node);
+
+  const Replication* leanest_replication(const SearchSpace::Branch& branch,
+                                         const PipelineChoice& pipeline) const;
+  Ticks bound_with_blocks(const Node& node, const Candidate& candidate);
+  bool choose_blocks(Candidate& candidate, int least, bool rough, Outcome& outcome);
+
+  const SearchJob& job_;
+  const SearchSpace& space_;
+  const Incumbents& incumbents_;
+  CandidateCosts costs_;
+  MemoryScreen screen_;
+};
+
+}  // namespace meshwright
