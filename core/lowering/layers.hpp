@@ -7,6 +7,7 @@
 
 #include "core/base/kernel.hpp"
 #include "core/graph/task_graph.hpp"
+#include "core/lowering/lower.hpp"
 #include "core/model/model_graph.hpp"
 #include "core/operators/operator_program.hpp"
 #include "core/plan/job_groups.hpp"
@@ -60,11 +61,6 @@ class LayerPrograms {
   std::vector<double> repeated_fractions_;
 };
 
-/// Indices into the list of parts; `recompute` is -1 if the class has none.
-struct LayerParts {
-  std::int32_t forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
-  std::int32_t recompute = -1;
-};
 LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts);
 
 }  // namespace meshwright

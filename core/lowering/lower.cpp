@@ -36,7 +36,6 @@ constexpr LoweringPass kPasses[] = {
     {"all ranks", unfold_ranks},
 };
 constexpr std::string_view kLastOfStages = "model state";
-constexpr std::string_view kLastOfLayers = "layers";
 
 }  // namespace
 
@@ -71,28 +70,48 @@ LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Clus
           .resident = std::move(context.resident)};
 }
 
-std::vector<LayerMemory> layer_memory(const Plan& plan, const ModelGraph& model,
-                                      const Cluster& cluster, const TrainerMemory& memory) {
+namespace {
+
+/// Of a class with blocks in 16 bits the smaller figures.
+LayerMemory smaller(const LayerMemory& a, const LayerMemory& b) {
+  return {.saved = std::min(a.saved, b.saved),
+          .saved_if_full = std::min(a.saved_if_full, b.saved_if_full),
+          .saved_to_weight = std::min(a.saved_to_weight, b.saved_to_weight),
+          .dense = a.dense,
+          .expert = a.expert};
+}
+
+LayerMemory memory_of(const LayerHoldings& held) {
+  return {.saved = held.kept,
+          .saved_if_full = held.kept_if_full,
+          .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
+          .dense = held.parameters.dense,
+          .expert = held.parameters.expert};
+}
+
+}  // namespace
+
+LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
+                           const Cluster& cluster, const TrainerMemory& memory) {
+  Plan plan{strategy, {}};  // layers do not depend on the stages
+  if (!recomputes_operators(strategy.recompute.kind))
+    plan.strategy.recompute = {.kind = RecomputeKind::kFull};
   LoweringOptions options;
   options.memory = memory;
   LoweringContext context(plan, model, cluster, options);
-  run_passes(lowering_passes_until(kLastOfLayers), context);
-  std::vector<LayerMemory> layers;
-  for (const LayerHoldings& held : context.classes)
-    layers.push_back({.saved = held.kept,
-                      .saved_if_full = held.kept_if_full,
-                      .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
-                      .dense = held.parameters.dense,
-                      .expert = held.parameters.expert});
-  for (std::size_t i = 0; i < context.wide_classes.size(); ++i) {
-    layers[i].saved = std::min(layers[i].saved, context.wide_classes[i].kept);
-    layers[i].saved_if_full =
-        std::min(layers[i].saved_if_full, context.wide_classes[i].kept_if_full);
-    const WeightGradientNeeds& needs = context.wide_classes[i].needs;
-    layers[i].saved_to_weight =
-        std::min(layers[i].saved_to_weight, needs.inputs + needs.output_gradients);
+  context.groups = job_groups_of(plan.strategy, cluster);
+  describe_layers(context);
+  LoweredLayers lowered;
+  for (const LayerHoldings& held : context.classes) {
+    lowered.classes.push_back(held.parts);
+    lowered.memory.push_back(memory_of(held));
   }
-  return layers;
+  for (std::size_t i = 0; i < context.wide_classes.size(); ++i) {
+    lowered.wide_classes.push_back(context.wide_classes[i].parts);
+    lowered.memory[i] = smaller(lowered.memory[i], memory_of(context.wide_classes[i]));
+  }
+  lowered.parts = std::move(context.graph().parts);
+  return lowered;
 }
 
 std::vector<PassReport> report_lowering(const Plan& plan, const ModelGraph& model,

@@ -90,8 +90,13 @@ struct LoweredStages {
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                            const TrainerMemory& memory = {});
 
-/// What one layer of a class holds on one rank, for planners that bound memory before stages are
-/// cut.
+/// The passes of a layer class, as indices in a list of parts; `recompute` is -1 if the class has
+/// none.
+struct LayerParts {
+  std::int32_t forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
+  std::int32_t recompute = -1;
+};
+/// What one layer of a class holds on one rank.
 struct LayerMemory {
   Bytes saved;  ///< from its forward to its backward pass, with the strategy's recomputation
   Bytes saved_if_full;                 ///< under full recomputation of the layer
@@ -99,10 +104,18 @@ struct LayerMemory {
   std::int64_t dense = 0, expert = 0;  ///< parameters
   friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
-/// By layer class; of a class with wide blocks (is_wide_block()) the smaller figures. The caller
-/// must have called check_plan().
-std::vector<LayerMemory> layer_memory(const Plan& plan, const ModelGraph& model,
-                                      const Cluster& cluster, const TrainerMemory& memory = {});
+/// Layers before stages are cut: the parts of their passes, and what they hold.
+struct LoweredLayers {
+  std::vector<WorkPart> parts;
+  std::vector<LayerParts> classes;       ///< by layer class
+  std::vector<LayerParts> wide_classes;  ///< of blocks in 16 bits (is_wide_block()); may be empty
+  std::vector<LayerMemory> memory;       ///< by layer class; with wide blocks the smaller figures
+};
+/// Independent of schedule, micro-batches and recomputation of whole layers: LayerParts::recompute
+/// is that of whole layers unless the strategy recomputes operators. The caller must have called
+/// check_plan().
+LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
+                           const Cluster& cluster, const TrainerMemory& memory = {});
 
 /// Bytes per parameter that a rank holds (weights, gradients) or updates (optimizer state): all, or
 /// its shard under ZeRO 3, ZeRO 2 and ZeRO 1.

@@ -81,7 +81,7 @@ Outcome Branching::price_layout(const Node& node) {
   Node priced = node;
   priced.is_priced = true;
   priced.bound =
-      costs_.layout_bound(branch.layout, *costs_.layer_passes(branch.layout, {}), {}, shares_ends);
+      costs_.layout_bound(branch.layout, costs_.layers(branch.layout, {})->passes, {}, shares_ends);
   Outcome outcome;
   outcome.children.push_back(priced);
   return outcome;
@@ -93,9 +93,9 @@ Outcome Branching::divide_layout(const Node& node) {
   const auto pipelines = space_.pipelines(branch);
   for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
     const Recompute& recompute = space_.recomputes[r];
-    const LayerCosts layers = costs_.layers(branch.layout, recompute);
-    const Ticks ends = costs_.layout_bound(branch.layout, *layers.passes, recompute, false);
-    const Ticks no_ends = costs_.layout_bound(branch.layout, *layers.passes, recompute, true);
+    const SharedLayers layers = costs_.layers(branch.layout, recompute);
+    const Ticks ends = costs_.layout_bound(branch.layout, layers->passes, recompute, false);
+    const Ticks no_ends = costs_.layout_bound(branch.layout, layers->passes, recompute, true);
     for (std::size_t p = 0; p < pipelines.size(); ++p) {
       Node child = node;
       child.recompute = static_cast<std::int16_t>(r);
@@ -152,7 +152,7 @@ Outcome Branching::divide_pipeline(const Node& node) {
   Outcome outcome;
   const auto replications = space_.replications(branch_of(node));
   Candidate candidate = candidate_of(node);
-  const LayerCosts layers = costs_.layers(candidate.layout, candidate.recompute);
+  const SharedLayers layers = costs_.layers(candidate.layout, candidate.recompute);
   for (std::size_t i = 0; i < replications.size(); ++i) {
     if (!suits(replications[i], candidate.pipeline)) {
       outcome.prune(PruneReason::kStructure);

@@ -45,6 +45,15 @@ void take_least(PassTimes& least, const PassTimes& other) {
   least.backward_input = std::min(least.backward_input, other.backward_input);
 }
 
+void take_least(LayerPasses& least, const LayerPasses& other) {
+  take_least(least.embedding, other.embedding);
+  take_least(least.head, other.head);
+  for (std::size_t run = 0; run < least.blocks.size(); ++run) {
+    take_least(least.blocks[run].plain, other.blocks[run].plain);
+    take_least(least.blocks[run].recomputed, other.blocks[run].recomputed);
+  }
+}
+
 }  // namespace
 
 CandidateCosts::ShapeKey CandidateCosts::shape_key(const Layout& layout,
@@ -81,49 +90,30 @@ Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& re
   return strategy;
 }
 
-LayerPasses CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
+LayerCosts CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
   const Strategy strategy = strategy_with(layout, recompute);
   const auto on_kind = [&](std::int32_t kind) {
-    return meshwright::layer_passes(strategy, job_.model, job_.cluster,
-                                    job_.cost_model.on_nodes(kind));
+    return layer_costs(strategy, job_.model, job_.cluster, job_.cost_model.on_nodes(kind));
   };
   if (is_homogeneous(job_.cluster)) return on_kind(-1);
-  LayerPasses least = on_kind(0);
-  for (std::size_t kind = 1; kind < job_.cluster.groups.size(); ++kind) {
-    const LayerPasses passes = on_kind(static_cast<std::int32_t>(kind));
-    take_least(least.embedding, passes.embedding);
-    take_least(least.head, passes.head);
-    for (std::size_t run = 0; run < least.blocks.size(); ++run) {
-      take_least(least.blocks[run].plain, passes.blocks[run].plain);
-      take_least(least.blocks[run].recomputed, passes.blocks[run].recomputed);
-    }
-  }
+  LayerCosts least = on_kind(0);
+  for (std::size_t kind = 1; kind < job_.cluster.groups.size(); ++kind)
+    take_least(least.passes, on_kind(static_cast<std::int32_t>(kind)).passes);
   return least;
 }
 
-std::shared_ptr<const LayerPasses> CandidateCosts::layer_passes(const Layout& layout,
-                                                                const Recompute& recompute) {
+SharedLayers CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
   return layers_.get(shape_key(layout, recompute), [&] { return price_layers(layout, recompute); });
 }
 
-LayerCosts CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
-  const ShapeKey key = shape_key(layout, recompute);
-  return {.passes = layers_.get(key, [&] { return price_layers(layout, recompute); }),
-          .memory = memory_.get(key, [&] {
-            const Plan probe{strategy_with(layout, recompute),
-                             even_cut(block_count(job_.model), layout.degrees.pipeline)};
-            return layer_memory(probe, job_.model, job_.cluster, job_.cost_model.memory());
-          })};
-}
-
-std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const LayerCosts& layers,
+std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const SharedLayers& layers,
                                                                   const PipelineChoice& pipeline,
                                                                   const Recompute& recompute) {
   const bool all = recomputes_all(recompute), no_ends = shards_output_layer(pipeline);
-  return cuts_.get({layers.passes, pipeline.parts, all, no_ends}, [&] {
+  return cuts_.get({layers, pipeline.parts, all, no_ends}, [&] {
     if (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))
       return even_cut(block_count(job_.model), pipeline.parts);
-    const LayerPasses& passes = *layers.passes;
+    const LayerPasses& passes = layers->passes;
     return cut_blocks(layer_times(no_ends ? without_ends(passes) : passes, all), pipeline.parts);
   });
 }
@@ -135,10 +125,10 @@ Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerPasses& pass
   return work * microbatches_of(layout, job_.goal) / layout.degrees.pipeline;
 }
 
-std::vector<PassTimes> CandidateCosts::parts_of(const LayerCosts& layers,
+std::vector<PassTimes> CandidateCosts::parts_of(const SharedLayers& layers,
                                                 const PipelineChoice& pipeline,
                                                 const Recompute& recompute) {
-  const LayerPasses& passes = *layers.passes;
+  const LayerPasses& passes = layers->passes;
   return stage_passes(shards_output_layer(pipeline) ? without_ends(passes) : passes,
                       *stage_cut(layers, pipeline, recompute), at_least_one(recompute));
 }
@@ -166,7 +156,7 @@ Ticks CandidateCosts::schedule_time(const Candidate& candidate) {
   return time_schedule(*schedule_of(candidate), times).makespan;
 }
 
-Ticks CandidateCosts::pipeline_bound(const Layout& layout, const LayerCosts& layers,
+Ticks CandidateCosts::pipeline_bound(const Layout& layout, const SharedLayers& layers,
                                      const PipelineChoice& pipeline, const Recompute& recompute) {
   return step_bound(*pipeline.placement, parts_of(layers, pipeline, recompute),
                     microbatches_of(layout, job_.goal), pipeline.splits_backward,
@@ -174,7 +164,7 @@ Ticks CandidateCosts::pipeline_bound(const Layout& layout, const LayerCosts& lay
 }
 
 Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks scheduled) {
-  const LayerCosts costs = layers(candidate.layout, candidate.recompute);
+  const SharedLayers costs = layers(candidate.layout, candidate.recompute);
   const KnownStepEnd known =
       step_end(candidate, *stage_cut(costs, candidate.pipeline, candidate.recompute));
   StepEndTimes end = known.end;

@@ -21,21 +21,17 @@
 namespace meshwright {
 
 /// The layers of a layout with one kind of recomputation.
-struct LayerCosts {
-  std::shared_ptr<const LayerPasses> passes;
-  std::shared_ptr<const std::vector<LayerMemory>> memory;  ///< on one rank, by layer class
-};
+using SharedLayers = std::shared_ptr<const LayerCosts>;
 
 class CandidateCosts {
  public:
   explicit CandidateCosts(const SearchJob& job) : job_(job) {}
 
   /// `recompute` matters only if it recomputes operators.
-  std::shared_ptr<const LayerPasses> layer_passes(const Layout& layout, const Recompute& recompute);
-  LayerCosts layers(const Layout& layout, const Recompute& recompute);
+  SharedLayers layers(const Layout& layout, const Recompute& recompute);
 
   /// Blocks per part: the fastest slowest stage, or an even cut if the trainer has no other.
-  std::shared_ptr<const std::vector<int>> stage_cut(const LayerCosts& layers,
+  std::shared_ptr<const std::vector<int>> stage_cut(const SharedLayers& layers,
                                                     const PipelineChoice& pipeline,
                                                     const Recompute& recompute);
 
@@ -45,7 +41,7 @@ class CandidateCosts {
   Ticks layout_bound(const Layout& layout, const LayerPasses& passes, const Recompute& recompute,
                      bool shares_ends) const;
   /// step_bound() without the end of the step. Some recomputed blocks count as one block.
-  Ticks pipeline_bound(const Layout& layout, const LayerCosts& layers,
+  Ticks pipeline_bound(const Layout& layout, const SharedLayers& layers,
                        const PipelineChoice& pipeline, const Recompute& recompute);
   /// Makespan of the schedule itself with free messages; of some blocks, whose number is not chosen
   /// yet, one is recomputed. O(passes of one pipeline).
@@ -68,7 +64,7 @@ class CandidateCosts {
   };
   ShapeKey shape_key(const Layout& layout, const Recompute& recompute) const;
   Strategy strategy_with(const Layout& layout, const Recompute& recompute) const;
-  LayerPasses price_layers(const Layout& layout, const Recompute& recompute) const;
+  LayerCosts price_layers(const Layout& layout, const Recompute& recompute) const;
   /// The end of a step with the smallest number of micro-batches that the schedule supports.
   struct KnownStepEnd {
     StepEndTimes end = {};
@@ -80,15 +76,13 @@ class CandidateCosts {
   const ScheduleRule& rule_with_shortest_step(const PipelineChoice& pipeline,
                                               const ParallelDegrees& degrees,
                                               std::int64_t& microbatches) const;
-  std::vector<PassTimes> parts_of(const LayerCosts& layers, const PipelineChoice& pipeline,
+  std::vector<PassTimes> parts_of(const SharedLayers& layers, const PipelineChoice& pipeline,
                                   const Recompute& recompute);
   std::shared_ptr<const Schedule> schedule_of(const Candidate& candidate);
 
   const SearchJob& job_;
-  SharedCache<ShapeKey, LayerPasses> layers_;
-  SharedCache<ShapeKey, std::vector<LayerMemory>> memory_;
-  SharedCache<std::tuple<std::shared_ptr<const LayerPasses>, int, bool, bool>, std::vector<int>>
-      cuts_;
+  SharedCache<ShapeKey, LayerCosts> layers_;
+  SharedCache<std::tuple<SharedLayers, int, bool, bool>, std::vector<int>> cuts_;
   /// Everything that the end of a step depends on; equal placements are shared.
   using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
                                 int, std::int64_t, bool, bool, std::vector<int>>;

@@ -16,7 +16,7 @@ namespace {
 std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph& model,
                           const Cluster& cluster, const CostModel& cost_model) {
   const auto times_on = [&](std::int32_t kind) {
-    LayerPasses layers = layer_passes(strategy, model, cluster, cost_model.on_nodes(kind));
+    LayerPasses layers = layer_costs(strategy, model, cluster, cost_model.on_nodes(kind)).passes;
     if (find_schedule_rule(strategy.schedule)->output_barriers > 0)
       layers = without_ends(std::move(layers));
     return layer_times(layers, strategy.recompute.kind == RecomputeKind::kFull);

@@ -7,134 +7,66 @@
 namespace meshwright {
 namespace {
 
-struct ClassPasses {
-  Ticks forward, backward, backward_input, recompute;
+/// The passes of one layer of a class, with a part of `parts` each.
+struct ClassTimes {
+  PassTimes plain;
+  Ticks recompute;
 };
 
-/// Sums the work parts of all stages by layer class, then divides by the number of layers of the
-/// class; blocks that stay in 16 bits are a class of their own. The parts of a stage are in layer
-/// order, one per layer (reversed for backward); parts that recompute precede the backward part of
-/// their layer.
-class ClassTimes {
- public:
-  ClassTimes(const ModelGraph& model, const Plan& plan, const LoweredStages& lowered,
-             const CostModel& cost_model)
-      : model_(model),
-        strategy_(plan.strategy),
-        lowered_(lowered),
-        passes_(2 * static_cast<std::size_t>(layer_class_count(model))),
-        layers_(passes_.size(), 0) {
-    for (std::size_t i = 0; i < model.layers.size(); ++i) ++layers_[class_of(i)];
-    std::size_t first = 0;
-    for (std::size_t s = 0; s < lowered.stages.size(); ++s) {
-      const bool is_last = s + 1 == lowered.stages.size();
-      const std::size_t count = static_cast<std::size_t>(plan.blocks_per_stage[s]) +
-                                (s == 0 ? 1u : 0u) + (is_last ? 1u : 0u);
-      const StageWorks& works = lowered.stages[s];
-      walk(works.forward, first, +1, &ClassPasses::forward);
-      walk(works.backward, first + count - 1, -1, &ClassPasses::backward);
-      walk(works.backward_input, first + count - 1, -1, &ClassPasses::backward_input);
-      first += count;
-    }
-    MW_CHECK(first == model.layers.size());
-    price(cost_model);
-  }
-
-  ClassPasses of(std::size_t layer) const {
-    const std::size_t c = class_of(layer);
-    const auto share = [&](Ticks sum) {
-      MW_CHECK(sum.value % layers_[c] == 0);
-      return sum / layers_[c];
-    };
-    const ClassPasses& sum = passes_[c];
-    return {share(sum.forward), share(sum.backward), share(sum.backward_input),
-            share(sum.recompute)};
-  }
-  bool are_alike(std::size_t a, std::size_t b) const { return class_of(a) == class_of(b); }
-
- private:
-  std::size_t class_of(std::size_t layer) const {
-    const bool wide = is_wide_block(model_, LayerId(layer), strategy_);
-    return 2 * static_cast<std::size_t>(model_.layers[layer].layer_class) + (wide ? 1 : 0);
-  }
-
-  /// A work part with its layer class, its pass, and its number of uses over all stages.
-  struct Use {
-    std::int32_t part;
-    std::size_t layer_class;
-    Ticks ClassPasses::*pass;
-    std::int64_t times;
+std::vector<ClassTimes> class_times(std::span<const LayerParts> classes,
+                                    const std::vector<WorkPart>& parts,
+                                    const CostModel& cost_model) {
+  std::vector<Work> works;
+  const auto add = [&](std::int32_t part) {
+    Work& work = works.emplace_back();
+    if (part >= 0) work.parts = {{.part = part, .count = 1}};
   };
-
-  void walk(WorkId work, std::size_t layer, int direction, Ticks ClassPasses::*pass) {
-    for (const WorkPartUse& use : lowered_.works[work.index()].parts) {
-      const bool again = lowered_.parts[static_cast<std::size_t>(use.part)].recompute;
-      // Recomputation is the same before a split backward: it is counted once.
-      if (!again || pass == &ClassPasses::backward)
-        count(use, layer, again ? &ClassPasses::recompute : pass);
-      if (!again) layer += static_cast<std::size_t>(direction * use.count);
-    }
-  }
-
-  void count(const WorkPartUse& use, std::size_t layer, Ticks ClassPasses::*pass) {
-    const auto known =
-        std::find_if(uses_.begin(), uses_.end(), [&](const Use& u) { return u.part == use.part; });
-    if (known != uses_.end()) {
-      known->times += use.count;
-      return;
-    }
-    uses_.push_back({use.part, class_of(layer), pass, use.count});
-  }
-
-  void price(const CostModel& cost_model) {
-    std::vector<Work> works(uses_.size());
-    for (std::size_t i = 0; i < uses_.size(); ++i)
-      works[i].parts = {{.part = uses_[i].part, .count = 1}};
-    const std::vector<WorkPrice> prices = price_works(lowered_.parts, works, cost_model);
-    for (std::size_t i = 0; i < uses_.size(); ++i)
-      passes_[uses_[i].layer_class].*uses_[i].pass += prices[i].duration * uses_[i].times;
-  }
-
-  const ModelGraph& model_;
-  const Strategy& strategy_;
-  const LoweredStages& lowered_;
-  std::vector<Use> uses_;
-  std::vector<ClassPasses> passes_;   ///< by layer class, of all its layers
-  std::vector<std::int64_t> layers_;  ///< by layer class
-};
+  for (const LayerParts& of : classes)
+    for (const std::int32_t part : {of.forward, of.backward, of.backward_input, of.recompute})
+      add(part);
+  const std::vector<WorkPrice> prices = price_works(parts, works, cost_model);
+  std::vector<ClassTimes> times;
+  for (std::size_t i = 0; i < prices.size(); i += 4)
+    times.push_back({.plain = {.forward = prices[i].duration,
+                               .backward = prices[i + 1].duration,
+                               .backward_input = prices[i + 2].duration},
+                     .recompute = prices[i + 3].duration});
+  return times;
+}
 
 }  // namespace
 
-LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
-                         const CostModel& cost_model) {
+LayerCosts layer_costs(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
+                       const CostModel& cost_model) {
+  LoweredLayers lowered = lower_layers(strategy, model, cluster, cost_model.memory());
+  const std::vector<ClassTimes> classes = class_times(lowered.classes, lowered.parts, cost_model);
+  const std::vector<ClassTimes> wide = class_times(lowered.wide_classes, lowered.parts, cost_model);
   const bool selective = recomputes_operators(strategy.recompute.kind);
-  // One stage per device: the order of work does not matter here.
-  Plan probe{strategy, even_cut(block_count(model), strategy.degrees.pipeline)};
-  probe.strategy.degrees.chunks = 1;
-  probe.strategy.schedule = Strategy{}.schedule;
-  if (!selective) probe.strategy.recompute = {.kind = RecomputeKind::kFull};
-  const LoweredStages lowered = lower_stages(probe, model, cluster);
-  const ClassTimes classes(model, probe, lowered, cost_model);
-
-  const auto run_of = [&](std::size_t layer) {
-    const ClassPasses p = classes.of(layer);
-    const PassTimes recomputed{p.forward, p.backward + p.recompute, p.backward_input + p.recompute};
-    const PassTimes plain{p.forward, p.backward, p.backward_input};
-    return LayerRun{.count = 1, .plain = selective ? recomputed : plain, .recomputed = recomputed};
+  const auto times_of = [&](std::size_t layer) -> const ClassTimes& {
+    const bool is_wide = is_wide_block(model, LayerId(layer), strategy);
+    return (is_wide ? wide : classes)[static_cast<std::size_t>(model.layers[layer].layer_class)];
   };
-  LayerPasses passes;
+  const auto run_of = [&](std::size_t layer) {
+    const ClassTimes& times = times_of(layer);
+    PassTimes recomputed = times.plain;
+    recomputed.backward += times.recompute;
+    recomputed.backward_input += times.recompute;
+    return LayerRun{
+        .count = 1, .plain = selective ? recomputed : times.plain, .recomputed = recomputed};
+  };
+  LayerCosts costs{.passes = {}, .memory = std::move(lowered.memory)};
+  LayerPasses& passes = costs.passes;
   const std::size_t count = model.layers.size();
   MW_CHECK(count >= 2);
   passes.embedding = run_of(0).plain;
   passes.head = run_of(count - 1).plain;
   for (std::size_t layer = 1; layer + 1 < count; ++layer) {
-    const bool is_like_last = layer > 1 && classes.are_alike(layer, layer - 1);
-    if (is_like_last)
+    if (layer > 1 && &times_of(layer) == &times_of(layer - 1))
       ++passes.blocks.back().count;
     else
       passes.blocks.push_back(run_of(layer));
   }
-  return passes;
+  return costs;
 }
 
 PassTimes& PassTimes::operator+=(const PassTimes& more) {

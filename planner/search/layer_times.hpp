@@ -39,11 +39,15 @@ struct LayerPasses {
   friend bool operator==(const LayerPasses&, const LayerPasses&) = default;
 };
 
-/// Prices the passes of every layer under `strategy`: lower_stages() and price_works(), by layer
-/// class. Exact: the work of a stage is the sum of the parts of its layers. Independent of schedule
-/// and number of micro-batches; of recomputation it only matters which operators are recomputed.
-LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
-                         const CostModel& cost_model);
+struct LayerCosts {
+  LayerPasses passes;
+  std::vector<LayerMemory> memory;  ///< on one rank, by layer class
+};
+
+/// lower_layers() and price_works(). Exact: the work of a stage is the sum of the parts of its
+/// layers. Of recomputation it only matters which operators are recomputed.
+LayerCosts layer_costs(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
+                       const CostModel& cost_model);
 
 /// The same for schedules that shard the embedding and the head over all pipeline ranks: they load
 /// every stage alike, and are left out.

@@ -117,14 +117,14 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
 }  // namespace
 
 std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate& candidate,
-                                                                const LayerCosts& layers) {
+                                                                const SharedLayers& layers) {
   if (counts_buffers_) return std::nullopt;
   Recompute recompute = candidate.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
   const Layout& layout = candidate.layout;
   const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
   const std::vector<PartMemory> parts =
-      part_memory(job_.model, *layers.memory, *cut, recompute, candidate.pipeline);
+      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline);
 
   const Placement& placement = *candidate.pipeline.placement;
   const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
@@ -177,7 +177,7 @@ std::optional<MemoryShortfall> MemoryScreen::shortfall_of(const Candidate& candi
 
 std::optional<PruneReason> MemoryScreen::choose_blocks(Candidate& candidate, int least, bool rough,
                                                        MemoryShortfall& shortfall) {
-  const LayerCosts layers = costs_.layers(candidate.layout, candidate.recompute);
+  const SharedLayers layers = costs_.layers(candidate.layout, candidate.recompute);
   const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
   const int all = *std::max_element(cut->begin(), cut->end());
   const auto shortfall_with = [&](int blocks) {

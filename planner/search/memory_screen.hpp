@@ -37,7 +37,7 @@ class MemoryScreen {
   /// nullopt: may fit. Some blocks, whose number is not chosen yet, are all of them. The first
   /// bound counts model state and saved activations only, without lowering: O(parts).
   std::optional<MemoryShortfall> rough_shortfall_of(const Candidate& candidate,
-                                                    const LayerCosts& layers);
+                                                    const SharedLayers& layers);
   std::optional<MemoryShortfall> shortfall_of(const Candidate& candidate);
 
   /// Chooses the smallest numbers of recomputed blocks that may fit, at least `least` in the stage

@@ -41,7 +41,7 @@ Ticks message_time(const Plan& plan, const ModelGraph& model, const Cluster& clu
 
 StageTimes stage_times_of(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                           const CostModel& cost_model) {
-  const LayerPasses layers = layer_passes(plan.strategy, model, cluster, cost_model);
+  const LayerPasses layers = layer_costs(plan.strategy, model, cluster, cost_model).passes;
   StageTimes times;
   for (const PassTimes& pass :
        stage_passes(layers, plan.blocks_per_stage, plan.strategy.recompute)) {

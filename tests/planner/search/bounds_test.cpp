@@ -103,10 +103,10 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
     const TaskGraph graph = lower(plan, small.model, small.cluster);
     const Ticks simulated =
         makespan(simulate(graph, price_works(graph.parts, graph.works, *small.cost_model)));
-    const LayerCosts layers = costs.layers(candidate.layout, candidate.recompute);
+    const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
     const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
     const Ticks of_layout =
-        costs.layout_bound(candidate.layout, *layers.passes, candidate.recompute, shares_ends);
+        costs.layout_bound(candidate.layout, layers->passes, candidate.recompute, shares_ends);
     const Ticks of_pipeline =
         costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
     const Ticks scheduled = std::max(of_pipeline, costs.schedule_time(candidate));
@@ -132,7 +132,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
     const Plan plan = costs.plan_of(candidate);
     SCOPED_TRACE(testing::Message() << plan.strategy.schedule << " zero " << plan.strategy.zero);
     const Evaluation evaluation = tight.evaluate(plan);
-    const LayerCosts layers = costs.layers(candidate.layout, candidate.recompute);
+    const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
     if (const auto found = screen.rough_shortfall_of(candidate, layers)) {
       ASSERT_LE(found->needed, peak_memory(evaluation));
       ++rough;
@@ -155,7 +155,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   EXPECT_GT(kept, 20);
 }
 
-// The layer times of layer_passes() add up to the stage times of lower_stages().
+// The layer times of layer_costs() add up to the stage times of lower_stages().
 TEST_P(EveryCandidate, HasStagesThatAreTheSumsOfTheirLayers) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
   const SearchJob job = small.job();
@@ -169,7 +169,7 @@ TEST_P(EveryCandidate, HasStagesThatAreTheSumsOfTheirLayers) {
     const std::vector<WorkPrice> prices =
         price_works(lowered.parts, lowered.works, *small.cost_model);
     const std::vector<PassTimes> parts =
-        stage_passes(*costs.layers(candidate.layout, candidate.recompute).passes,
+        stage_passes(costs.layers(candidate.layout, candidate.recompute)->passes,
                      plan.blocks_per_stage, candidate.recompute);
     for (std::size_t p = 0; p < parts.size(); ++p) {  // the first stages hold parts in order
       const StageWorks& works = lowered.stages[p];
