@@ -103,9 +103,9 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
 void add_model_axis_flags(CLI::App& app, FixedChoices& choices) {
   ModelParallelism& options = choices.model_parallelism;
   std::optional<OptionGroup> group(std::in_place, app, "Tensor and context parallelism");
-  app.add_flag_callback(
-      "--tp-comm-overlap", [&choices] { choices.tensor_overlap = true; },
-      "overlap tensor-parallel communication with GEMMs; requires --sequence-parallel");
+  add_switch(app, "--tp-comm-overlap", choices.tensor_overlap,
+             "overlap tensor-parallel communication with GEMMs; requires --sequence-parallel",
+             "run tensor-parallel communication between GEMMs");
   add_choice(app, "--context-algorithm", choices.context_algorithm, context_algorithm_from_name,
              {"all-gather", "ring", "all-to-all"},
              "communication of context-parallel attention (default: all-gather)");

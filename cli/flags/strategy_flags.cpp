@@ -38,13 +38,6 @@ void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRa
       ->type_name("N");
 }
 
-/// "--flag" and "--no-flag".
-void add_switch(CLI::App& app, const std::string& flag, std::optional<bool>& value,
-                const std::string& description) {
-  app.add_flag_callback(
-      flag, [&value] { value = true; }, description);
-}
-
 constexpr const char* kComputeOptions = "Precision and activation memory";
 
 void add_size_flags(CLI::App& app, FixedChoices& choices) {
@@ -73,17 +66,22 @@ void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
              "(default: none)")
       ->type_name("{none,pytorch,megatron,SIZE}");
   add_switch(app, "--overlap-gather", choices.overlap_gather,
-             "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
+             "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass",
+             "gather all parameters at the end of the step");
   add_count_flag(app, "--fsdp-prefetch", choices.prefetch, {.smallest = 0, .largest = 64},
                  "ZeRO 3: layers to all-gather ahead of use (default: 1)");
   app.add_flag_callback(
       "--fsdp-no-reshard", [&choices] { choices.reshard_after_forward = false; },
       "ZeRO 3: do not reshard parameters between forward and backward pass");
+  app.add_flag_callback(
+      "--fsdp-reshard", [&choices] { choices.reshard_after_forward = true; },
+      "ZeRO 3: reshard parameters after the forward pass");
   add_count_flag(app, "--shard-ranks", choices.shard_ranks, {.smallest = 0, .largest = 1 << 20},
                  "size of a ZeRO shard group (hybrid sharding); 0: all data-parallel ranks "
                  "(default: 0)");
   add_switch(app, "--offload-optimizer", choices.offload_optimizer,
-             "keep optimizer state in host memory and run the optimizer on the CPU");
+             "keep optimizer state in host memory and run the optimizer on the CPU",
+             "keep optimizer state in device memory");
   add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
                   "number of parameter servers (default: 1)");
   app.add_flag("--colocated-servers", d.colocated_servers,
@@ -95,12 +93,9 @@ void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
 
 void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
   const OptionGroup group(app, kSizeOptions);
-  app.add_flag_callback(
-      "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
-      "enable sequence parallelism within the tensor-parallel group");
-  app.add_flag_callback(
-      "--no-sequence-parallel", [&choices] { choices.sequence_parallel = false; },
-      "disable sequence parallelism");
+  add_switch(app, "--sequence-parallel", choices.sequence_parallel,
+             "enable sequence parallelism within the tensor-parallel group",
+             "disable sequence parallelism");
 }
 
 void add_compute_flags(CLI::App& app, FixedChoices& choices) {
@@ -164,6 +159,14 @@ int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
 }
 
 }  // namespace
+
+void add_switch(CLI::App& app, const std::string& flag, std::optional<bool>& value,
+                const std::string& on, const std::string& off) {
+  app.add_flag_callback(
+      flag, [&value] { value = true; }, on);
+  app.add_flag_callback(
+      "--no-" + flag.substr(2), [&value] { value = false; }, off);
+}
 
 std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
   std::int64_t value = 0;

@@ -42,6 +42,10 @@ void add_count(CLI::App& app, const std::string& flag, std::optional<int>& value
 void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_t>& value,
                CountRange range, const std::string& description);
 
+/// "--flag" and "--no-flag", with a description each; not given: `value` is empty.
+void add_switch(CLI::App& app, const std::string& flag, std::optional<bool>& value,
+                const std::string& on, const std::string& off);
+
 /// All strategy flags but --global-batch and --seq, and those of add_placement_flags().
 void add_choice_flags(CLI::App& app, FixedChoices& choices);
 /// Options of the tensor, context and expert axes, and the rank order. Part of add_choice_flags().

@@ -265,6 +265,20 @@ std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evalua
   return json.dump();
 }
 
+namespace {
+
+std::string optimality_text(const SearchCertificate& certificate) {
+  constexpr const char* kOptimal = "optimal within the searched space and cost model";
+  if (certificate.proved_optimal) return kOptimal;
+  if (certificate.gap == 0)
+    return fmt::format("plan 1 is {}; the search for the others stopped early", kOptimal);
+  if (certificate.gap < 1)
+    return fmt::format("stopped early: the optimum is at most {} faster", percent(certificate.gap));
+  return "not proved optimal: no bound is known for the rest";
+}
+
+}  // namespace
+
 std::string certificate_text(const SearchCertificate& certificate, Seconds time) {
   std::string pruned;
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i) {
@@ -272,12 +286,10 @@ std::string certificate_text(const SearchCertificate& certificate, Seconds time)
     pruned += fmt::format("{}{} by {}", pruned.empty() ? "pruned " : ", ",
                           grouped(certificate.pruned[i]), cause_of(static_cast<PruneReason>(i)));
   }
-  return fmt::format(
-      "Searched {} candidates in {}: {}{}{} simulated; {}.\n", grouped(certificate.candidates),
-      to_text(time), pruned, pruned.empty() ? "" : "; ", grouped(certificate.simulated),
-      certificate.proved_optimal ? "optimal within the searched space and cost model"
-                                 : fmt::format("stopped early: the optimum is at most {} faster",
-                                               percent(certificate.gap)));
+  return fmt::format("Searched {} candidates in {}: {}{}{} simulated; {}.\n",
+                     grouped(certificate.candidates), to_text(time), pruned,
+                     pruned.empty() ? "" : "; ", grouped(certificate.simulated),
+                     optimality_text(certificate));
 }
 
 std::string cost_model_text(std::string_view provenance, std::string_view validation) {

@@ -56,12 +56,14 @@ std::string memory_sentence(const Plan& plan, const Evaluation& evaluation, cons
                          gibibytes(shortfall->needed));
     return "it would fit without recomputation, too";
   }
-  if (plan.strategy.zero == 1) {
+  if (plan.strategy.zero > 0) {
     other.strategy.zero = 0;
-    other.strategy.data_parallelism.overlap_gather = false;  // requires a sharded optimizer
-    other.strategy.data_parallelism.shard_ranks = 0;
+    DataParallelism& data = other.strategy.data_parallelism;  // options of sharded state
+    data.overlap_gather = false;
+    data.shard_ranks = 0;
+    data.reshard_after_forward = true;
     if (const auto shortfall = needs(other))
-      return fmt::format("without ZeRO-1 it would need {:.1f} GiB", gibibytes(shortfall->needed));
+      return fmt::format("without ZeRO it would need {:.1f} GiB", gibibytes(shortfall->needed));
   }
   const Bytes headroom = evaluation.memory_capacity - peak_memory(evaluation);
   return fmt::format("{:.1f} GiB of memory remain free", gibibytes(headroom));

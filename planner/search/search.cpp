@@ -306,7 +306,8 @@ std::string_view name_of(PruneReason reason) {
 }
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
-                    const Goal& goal, const FixedChoices& fixed, const SearchOptions& options) {
+                    const Goal& goal, const FixedChoices& choices, const SearchOptions& options) {
+  const FixedChoices fixed = with_attention_of_trainer(choices);
   if (auto problems = fixed_choice_problems(fixed); !problems.empty())
     throw InputError(std::move(problems));
   if (fixed.schedule == kSynthesizedSchedule) {

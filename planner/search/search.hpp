@@ -44,7 +44,9 @@ struct SearchCertificate {
   std::int64_t simulated = 0;
   /// True if every candidate of the space was simulated or pruned by a valid bound.
   bool proved_optimal = false;
-  double gap = 0;  ///< (best - lower bound of unevaluated candidates) / best, 0 if proved optimal
+  /// (best - lower bound of unevaluated candidates) / best; 0: the best plan is optimal, 1: no
+  /// bound is known.
+  double gap = 0;
 };
 
 /// The reason why no plan fits, and the nearest plan that would.

@@ -24,7 +24,7 @@ namespace meshwright {
 /// How a micro-batch is sharded over ranks. Determines the time of every layer, apart from
 /// recomputation.
 struct Layout {
-  ParallelDegrees degrees;  ///< one chunk
+  ParallelDegrees degrees;  ///< chunks: 1 unless fixed; see PipelineChoice
   bool sequence_parallel = false;
   bool tensor_overlap = false;
   ContextAlgorithm context = ContextAlgorithm::kAllGather;

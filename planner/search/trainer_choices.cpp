@@ -52,6 +52,14 @@ std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed) {
   return problems_of(gaps, fixed.trainer->name);
 }
 
+FixedChoices with_attention_of_trainer(FixedChoices fixed) {
+  if (fixed.trainer && !fixed.attention &&
+      !accepts(fixed.trainer->abilities.any, Ability::kAttention,
+               name_of(AttentionAlgorithm::kFlash)))
+    fixed.attention = AttentionAlgorithm::kStandard;
+  return fixed;
+}
+
 bool cuts_freely(const Trainer& trainer) {
   const TrainerAbilities& abilities = trainer.abilities;
   const auto accepts_any = [](const AbilityWords& words) {

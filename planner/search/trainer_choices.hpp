@@ -12,6 +12,9 @@ namespace meshwright {
 /// What FixedChoices::trainer lacks for the fixed choices, whatever the others are.
 std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed);
 
+/// With the default attention of the trainer, if it is not fixed: flash if the trainer has it.
+FixedChoices with_attention_of_trainer(FixedChoices fixed);
+
 /// True if stages may have any numbers of blocks; otherwise plans are cut by even_cut().
 bool cuts_freely(const Trainer& trainer);
 

@@ -78,6 +78,48 @@ TEST(ScheduleRules, EverySmallScheduleKeepsItsMemoryGuarantee) {
     }
 }
 
+// The search takes ScheduleRule::peak_activations for the peak of these schedules.
+TEST(ScheduleRules, RulesThatReachTheirPeakDoSoOnEveryDevice) {
+  int compared = 0;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    if (!rule.reaches_peak || !rule.worth_searching) continue;
+    for (const ScheduleRequest& request : small_requests()) {
+      if (rule.problem(request)) continue;
+      const std::vector<double> peaks = peak_activations(rule.generate(request));
+      for (int d = 0; d < request.devices; ++d, ++compared)
+        ASSERT_NEAR(peaks[static_cast<std::size_t>(d)],
+                    rule.peak_activations(request, PipelineRankId(d)), 1e-9)
+            << name_of(rule, request) << " device " << d;
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+// And bounds the peaks of the others by those of a schedule with three micro-batches per device.
+TEST(ScheduleRules, PeaksNoLongerGrowAfterThreeMicroBatchesPerDevice) {
+  int compared = 0;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    if (rule.reaches_peak || !rule.worth_searching) continue;
+    for (ScheduleRequest request : small_requests()) {
+      if (request.microbatches != 1 || request.devices == 1) continue;
+      std::vector<double> last;
+      for (int m = 1; m <= 5 * request.devices; ++m) {
+        request.microbatches = m;
+        if (rule.problem(request)) continue;
+        const std::vector<double> peaks = peak_activations(rule.generate(request));
+        for (std::size_t d = 0; d < last.size(); ++d, ++compared) {
+          ASSERT_GE(peaks[d], last[d] - 1e-9) << name_of(rule, request) << " device " << d;
+          if (m > 3 * request.devices) {
+            ASSERT_LE(peaks[d], last[d] + 1e-9) << name_of(rule, request) << " device " << d;
+          }
+        }
+        last = peaks;
+      }
+    }
+  }
+  EXPECT_GT(compared, 500);
+}
+
 // The guaranteed peak must be reached by at least one request.
 TEST(ScheduleRules, EveryGuaranteeIsReachedOnSomeDevice) {
   for (const ScheduleRule& rule : schedule_rules()) {

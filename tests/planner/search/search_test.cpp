@@ -193,6 +193,18 @@ TEST(Search, SaysWhatIsMissingWhenNothingFitsAndWhatWouldFit) {
   EXPECT_GT(rank_count(result.infeasible->nearest->plan.strategy.degrees), kSmallGoal.gpus);
 }
 
+TEST(Search, OffloadsOptimizerStateOnlyIfNothingFitsOtherwise) {
+  // Of 18 bytes per parameter the optimizer state is 12: 0.2 GB on each of 8 devices hold the rest.
+  SmallJob small(small_dense_model(), Bytes(200'000'000), kSmallGoal);
+  const SearchResult result = small.search({.top = 3, .threads = 1});
+  ASSERT_FALSE(result.plans.empty());
+  for (const RankedPlan& row : result.plans)
+    EXPECT_TRUE(row.plan.strategy.data_parallelism.offload_optimizer);
+  small.cluster = nodes_with_memory(kPlenty);
+  for (const RankedPlan& row : small.search({.top = 3, .threads = 1}).plans)
+    EXPECT_FALSE(row.plan.strategy.data_parallelism.offload_optimizer);
+}
+
 TEST(Search, ReportsTheLeanestPlanWhereNoClusterIsLargeEnough) {
   SmallJob small(small_dense_model(), Bytes(20'000'000), kSmallGoal);
   small.fixed.zero = 0;

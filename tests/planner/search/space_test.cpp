@@ -37,6 +37,20 @@ TEST(SearchSpace, CoversEveryCombinationOfWhatIsFree) {
   EXPECT_EQ(small.candidates().size(), 3u * 3u * 5u);
 }
 
+// Layouts are tried with 1F1B, which cannot overlap expert communication with another micro-batch.
+TEST(SearchSpace, HasPipelinesWithExpertOverlap) {
+  SmallJob small(small_expert_model(), kPlenty, {8, 16, 512});
+  small.fixed.model_parallelism.routing.overlap = true;
+  const std::vector<Candidate> all = small.candidates();
+  int pipelines = 0;
+  for (const Candidate& candidate : all) {
+    if (candidate.layout.degrees.pipeline == 1) continue;
+    EXPECT_NE(candidate.pipeline.rule->name, "1f1b");
+    ++pipelines;
+  }
+  EXPECT_GT(pipelines, 0);
+}
+
 TEST(SearchSpace, HoldsEveryCandidateOnce) {
   SmallJob small(small_expert_model(), kPlenty, {8, 16, 512});
   small.fixed.tensor = 2;

@@ -116,6 +116,21 @@ TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOfASmallModel) {
   }
 }
 
+// Equal blocks take a shortcut.
+TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOfEqualBlocks) {
+  for (int blocks = 0; blocks <= 8; ++blocks)
+    for (int stages = 1; stages <= blocks + 2; ++stages)
+      for (int embedding = 0; embedding <= 9; embedding += 3)
+        for (int head = 0; head <= 14; head += 2) {
+          SCOPED_TRACE(testing::Message() << blocks << " blocks, " << stages << " stages, "
+                                          << embedding << " and " << head << " at the ends");
+          const LayerTimes times = uniform(blocks, 4, embedding, head);
+          EXPECT_TRUE(expect_best_of_all_cuts(
+              cut_blocks(times, stages), blocks,
+              [&](const std::vector<int>& cut) { return slowest_stage(times, cut); }));
+        }
+}
+
 // The second device is half as fast: 8 blocks of 3 on the first and 4 of 6 on the second take 24.
 TEST(CutBlocks, GivesSlowDevicesFewerBlocks) {
   const std::vector<LayerTimes> times{uniform(12, 3, 0, 0), uniform(12, 6, 0, 0)};

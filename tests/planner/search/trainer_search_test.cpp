@@ -19,13 +19,10 @@ using testing::HasSubstr;
 
 Trainer preset(const std::string& name) { return trainer_from_toml(find_trainer(name)); }
 
-/// Choices that the profile needs whatever is searched.
 FixedChoices choices_for(const std::string& name) {
   FixedChoices fixed;
   fixed.trainer = preset(name);
-  if (!accepts(fixed.trainer->abilities.any, Ability::kAttention, "flash"))
-    fixed.attention = AttentionAlgorithm::kStandard;
-  return fixed;
+  return with_attention_of_trainer(fixed);
 }
 
 class TrainerSearch : public testing::TestWithParam<std::tuple<std::string, bool>> {
@@ -48,6 +45,17 @@ INSTANTIATE_TEST_SUITE_P(Profiles, TrainerSearch,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name + (std::get<1>(each.param) ? "_experts" : "_dense");
                          });
+
+TEST(TrainerSearchDefaults, HaveTheAttentionOfTheTrainer) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.trainer = preset("megatron-deepspeed");  // has no flash attention
+  const SearchResult result = small.search({.top = 1, .threads = 1});
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_EQ(result.plans.front().plan.strategy.attention, AttentionAlgorithm::kStandard);
+  small.fixed.attention = AttentionAlgorithm::kFlash;
+  EXPECT_THAT(diagnostics_of([&] { small.search(); }).front().what,
+              HasSubstr("has no flash attention"));
+}
 
 TEST_P(TrainerSearch, FindsOnlyPlansThatTheTrainerCanRun) {
   const SmallJob small = small_job();

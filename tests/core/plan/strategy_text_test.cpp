@@ -1,0 +1,46 @@
+#include "core/plan/strategy_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace meshwright {
+namespace {
+
+TEST(OptionsText, IsEmptyForDefaults) { EXPECT_EQ(options_text(Strategy{}), ""); }
+
+TEST(OptionsText, ListsWhatDiffersFromTheDefaults) {
+  Strategy s;
+  s.degrees.context = 2;
+  s.zero = 3;
+  s.data_parallelism.buckets = {.rule = BucketRule::kMegatron, .bytes = {}};
+  s.data_parallelism.shard_ranks = 8;
+  s.data_parallelism.prefetch = 2;
+  s.data_parallelism.reshard_after_forward = false;
+  s.model_parallelism.tensor_overlap = true;
+  s.model_parallelism.context = ContextAlgorithm::kRing;
+  EXPECT_EQ(options_text(s),
+            "buckets megatron, shards of 8 ranks, TP overlap, ring attention, prefetch 2, "
+            "no reshard");
+}
+
+// Resharding and prefetch exist under ZeRO 3 only, the algorithm with several context ranks.
+TEST(OptionsText, OmitsWhatHasNoEffect) {
+  Strategy s;
+  s.zero = 1;
+  s.data_parallelism.prefetch = 2;
+  s.data_parallelism.reshard_after_forward = false;
+  s.model_parallelism.context = ContextAlgorithm::kRing;
+  EXPECT_EQ(options_text(s), "");
+}
+
+TEST(SplitText, ListsSizesAboveOne) {
+  Strategy s;
+  EXPECT_EQ(split_text(s), "one device");
+  s.degrees.tensor = 8;
+  s.degrees.pipeline = 4;
+  s.degrees.chunks = 3;
+  s.sequence_parallel = true;
+  EXPECT_EQ(split_text(s), "TP8 PP4x3 SP");
+}
+
+}  // namespace
+}  // namespace meshwright
