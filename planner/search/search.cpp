@@ -78,10 +78,12 @@ class OpenNodes {
   std::size_t created_ = 0;
 };
 
-/// Nodes of a batch: while there are any, layouts to price; those with the lowest bounds; and of
-/// the rest, candidates and pipelines with the lowest bounds, so that plans are found long before
-/// all layouts with low bounds are divided.
-constexpr std::size_t kUnpricedOfBatch = 24, kBatchSize = 32;
+/// Nodes of a batch: those with the lowest bounds; and of the rest, candidates and pipelines with
+/// the lowest bounds, so that plans are found long before all layouts with low bounds are divided.
+constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch = 8;
+/// Until all layouts are priced, a batch prices this many, which takes about as long as judging the
+/// few other nodes.
+constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
 
 class Search {
  public:
@@ -147,11 +149,13 @@ class Search {
 
   std::vector<Node> next_batch() {
     std::vector<Node> batch;
-    fill(batch, kUnpricedOfBatch, [] { return OpenNodes::kUnpriced; });
-    const std::size_t left = kBatchSize - batch.size();
-    fill(batch, kBatchSize - left / 2, [this] { return open_.lowest_priced(); });
-    fill(batch, kBatchSize - left / 4, [] { return OpenNodes::kCandidate; });
-    fill(batch, kBatchSize, [] { return OpenNodes::kPipeline; });
+    fill(batch, kPricedOfBatch, [] { return OpenNodes::kUnpriced; });
+    const std::size_t priced = batch.size();
+    const std::size_t others = priced > 0 ? kOthersOfPricingBatch : kBatchSize;
+    const auto share = [&](std::size_t part) { return priced + others * part / kBatchSize; };
+    fill(batch, share(kLowestOfBatch), [this] { return open_.lowest_priced(); });
+    fill(batch, share(kLowestOfBatch + kCandidatesOfBatch), [] { return OpenNodes::kCandidate; });
+    fill(batch, share(kBatchSize), [] { return OpenNodes::kPipeline; });
     return batch;
   }
 
