@@ -38,6 +38,7 @@ Outcome plan_sizes(const PlanFlags& flags, const PlanRequest& request,
   for (const SizingPoint& point : sizing.points)
     if (!point.search.figures.empty()) best = &point;
   if (sizing.recommended) best = &sizing.points[*sizing.recommended];
+  if (best == nullptr) stop_if_interrupted();
   const bool misses_deadline = request.deadline && best != nullptr && !best->meets_deadline;
   return finish_plan(
       flags.output.json ? sizing_json(sizing, request) : sizing_report(sizing, request),

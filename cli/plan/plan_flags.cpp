@@ -184,6 +184,13 @@ PlanRequest plan_request(const PlanFlags& flags) {
   if (!request.sequence_length && (!is_single_search(request) || request.gpus.empty()))
     refuse_flag("--seq", "'max' requires one model, one cluster and one number of GPUs",
                 "set the sequence length, or ask for each combination by itself");
+  if (request.clusters.size() > 1 && !flags.sources.calibration.empty())
+    refuse_flag("--calibration", "cannot be combined with several clusters",
+                "plan for the cluster that was measured");
+  if (!is_single_search(request) && (flags.top || flags.why))
+    refuse_flag(flags.top ? "--top" : "--why",
+                "requires one model, one cluster, one number of GPUs and no '--deadline'",
+                "plan for one combination to see more of its plans");
   if (request.models.size() > 1 && !flags.output.file.empty())
     refuse_flag("--output", "cannot be combined with several models", "plan for one model");
   return request;

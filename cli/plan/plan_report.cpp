@@ -31,12 +31,14 @@ std::string infeasible_text(const Infeasible& infeasible) {
   return text;
 }
 
+constexpr const char* kNotDecided = ", among those decided within --time-limit";
+
 /// What --gpus auto and --seq max have found.
 std::string largest_and_fewest_text(const PlanSearch& search) {
   std::string text;
   if (const auto& fewest = search.fewest_devices; fewest && fewest->devices)
     text += fmt::format("{} GPUs are the fewest on which a plan fits{}.\n", *fewest->devices,
-                        fewest->proved ? "" : ", among the sizes that were tried in time");
+                        fewest->proved ? "" : kNotDecided);
   if (const auto& longest = search.longest_sequence; longest && longest->length)
     text += fmt::format(
         "{} tokens are the longest sequence for which a plan fits{}.\n", grouped(*longest->length),
@@ -119,7 +121,8 @@ std::string plan_json(const PlanSearch& search, const std::optional<PlannedRun>&
                            {"proved", search.fewest_devices->proved}};
   if (search.longest_sequence)
     json["longest_sequence"] = {{"tokens", or_null(search.longest_sequence->length)},
-                                {"unit", search.longest_sequence->unit}};
+                                {"unit", search.longest_sequence->unit},
+                                {"proved", search.longest_sequence->proved}};
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, PlanJson::error_handler_t::replace) + "\n";
 }

@@ -98,6 +98,18 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
   if (search_run.result.plans.empty()) stop_if_interrupted();
 }
 
+/// A job that barely fits: finding its first plan can take longer than the time limit.
+void search_largest_job(PlanSearch& search_run, const PlanFlags& flags) {
+  SizingOptions options = sizing_options(flags);
+  options.top = flags.top.value_or(kPlansShown);
+  const SizingJob job = sizing_job(search_run, flags.choices);
+  SizingResult result = search_all({&job, 1}, options).front();
+  throw_if_any(result.problems);
+  if (result.search) search_run.result = std::move(*result.search);
+  search_run.time = result.time;
+  if (search_run.result.plans.empty()) stop_if_interrupted();
+}
+
 }  // namespace
 
 PlanModel load_plan_model(const std::string& name) {
@@ -162,9 +174,10 @@ PlanSearch search_once(const PlanFlags& flags, const PlanRequest& request, const
   search_run.goal = {.gpus = request.gpus.empty() ? 1 : request.gpus.front().smallest,
                      .global_batch = request.global_batch,
                      .sequence_length = request.sequence_length.value_or(kSequenceUnit)};
+  const bool is_largest_job = request.gpus.empty() || !request.sequence_length;
   if ((!request.gpus.empty() || find_fewest_devices(search_run, flags)) &&
       (request.sequence_length || find_longest_sequence(search_run, flags)))
-    search_plans(search_run, flags);
+    (is_largest_job ? search_largest_job : search_plans)(search_run, flags);
   set_figures(search_run, request.run);
   return search_run;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "cli/plan/plan_report.hpp"
 #include "cli/plan/run_cost_text.hpp"
 #include "cli/reports/report.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 
@@ -31,7 +33,8 @@ std::vector<const SizingPoint*> planned_points(const Sizing& sizing) {
 std::string reason_of(const SizingPoint& point) {
   if (!point.problems.empty()) return point.problems.front().what;
   if (point.search.result.infeasible) return point.search.result.infeasible->reason;
-  return point.is_searched ? "no plan was found in time" : "interrupted before its search";
+  if (is_interrupted()) return "interrupted";
+  return "no plan was found in time; raise --time-limit";
 }
 
 /// "llama-3.1-8b on dgx-h100, 64 GPUs": without what all points share.
@@ -170,11 +173,20 @@ std::string cost_models_text(const Sizing& sizing, std::vector<const SizingPoint
   return text;
 }
 
+/// What the trainers cannot run of the plans.
 std::string unsupported_points_text(const std::vector<const SizingPoint*>& points) {
-  std::vector<RankedPlan> plans;
-  for (const SizingPoint* point : points) plans.push_back(point->search.result.plans.front());
-  return points.empty() ? ""
-                        : unsupported_plans_text(plans, points.front()->search.cluster->trainer);
+  std::map<std::string, const Trainer*> trainers;
+  for (const SizingPoint* point : points)
+    trainers[point->search.cluster->trainer.name] = &point->search.cluster->trainer;
+  std::string text;
+  for (const auto& [name, trainer] : trainers) {
+    std::vector<RankedPlan> plans(points.size());  // a plan on one device, which all can run
+    for (std::size_t i = 0; i < points.size(); ++i)
+      if (points[i]->search.cluster->trainer.name == name)
+        plans[i] = points[i]->search.result.plans.front();
+    text += unsupported_plans_text(plans, *trainer);
+  }
+  return text;
 }
 
 SizingJson json_of(const SizingPoint& point) {

@@ -49,7 +49,35 @@ void check_sizes(const std::vector<SizeRange>& ranges, const std::vector<PlanClu
                         .hint = fmt::format("use at most {}", most)});
 }
 
-/// --gpus auto: the fewest devices that fit; with a deadline, larger sizes as well.
+void take_result(SizingPoint& point, SizingResult result, const PlanRequest& request) {
+  point.problems = std::move(result.problems);
+  if (!result.search) return;
+  point.is_searched = true;
+  point.search.result = std::move(*result.search);
+  point.search.time = result.time;
+  set_figures(point.search, request.run);
+}
+
+/// Searches the points in their order, and drops those after the first that meets the deadline.
+void search_until_deadline(std::vector<SizingPoint>& points, const PlanFlags& flags,
+                           const PlanRequest& request) {
+  std::vector<SizingJob> jobs;
+  for (const SizingPoint& point : points) jobs.push_back(sizing_job(point.search, flags.choices));
+  const auto meets_deadline = [&](const SizingJob& job, const SizingResult& result) {
+    if (!result.search || result.search->plans.empty()) return false;
+    const RankedPlan& best = result.search->plans.front();
+    const auto cost = cost_of_run(*request.run, job.goal, job.cluster,
+                                  figures_of(best.plan.strategy, best.evaluation, ""));
+    return cost && cost->time <= *request.deadline;
+  };
+  std::vector<SizingResult> results = search_until(jobs, sizing_options(flags), meets_deadline);
+  if (!is_interrupted()) points.resize(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    take_result(points[i], std::move(results[i]), request);
+}
+
+/// --gpus auto: the fewest devices that fit; with a deadline, larger sizes up to the first that
+/// meets it, searched.
 std::vector<SizingPoint> automatic_points(const SizingPoint& like, const PlanFlags& flags,
                                           const PlanRequest& request) {
   const Cluster& cluster = like.search.cluster->cluster;
@@ -70,6 +98,7 @@ std::vector<SizingPoint> automatic_points(const SizingPoint& like, const PlanFla
     point.search.goal.gpus = size;
     points.push_back(point);
   }
+  search_until_deadline(points, flags, request);
   return points;
 }
 
@@ -108,20 +137,13 @@ void search_points(std::vector<SizingPoint>& points, const PlanFlags& flags,
   std::vector<SizingJob> jobs;
   std::vector<SizingPoint*> searched;
   for (SizingPoint& point : points) {
-    if (!point.problems.empty()) continue;
+    if (point.is_searched || !point.problems.empty()) continue;
     jobs.push_back(sizing_job(point.search, flags.choices));
     searched.push_back(&point);
   }
   std::vector<SizingResult> results = search_all(jobs, sizing_options(flags));
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    SizingPoint& point = *searched[i];
-    point.problems = std::move(results[i].problems);
-    if (!results[i].search) continue;
-    point.is_searched = true;
-    point.search.result = std::move(*results[i].search);
-    point.search.time = results[i].time;
-    set_figures(point.search, request.run);
-  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    take_result(*searched[i], std::move(results[i]), request);
 }
 
 /// A problem that all points share is not one of their sizes.

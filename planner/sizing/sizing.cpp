@@ -31,36 +31,72 @@ SearchResult search_job(const SizingJob& job, const SearchOptions& options) {
   return search(job.model, part, job.cost_model, job.goal, job.choices, options);
 }
 
-/// Micro-batches of one sequence and full recomputation, unless fixed: these plans decide most
-/// cases, and are found sooner among themselves. False if the trainer cannot run them.
-bool fits_lean(SizingJob job, const SearchOptions& first_plan) {
+/// Micro-batches of one sequence and full recomputation, unless fixed: plans that fit if any does,
+/// mostly, and that are found quickly among themselves. Empty if the trainer cannot run them.
+SearchResult search_lean(SizingJob job, const SearchOptions& options) {
   if (!job.choices.micro_batch) job.choices.micro_batch = 1;
   if (!job.choices.recompute) job.choices.recompute = Recompute{RecomputeKind::kFull};
   try {
-    return !search_job(job, first_plan).plans.empty();
+    return search_job(job, options);
   } catch (const InputError&) {
-    return false;
+    return {};
   }
 }
 
-/// True if any plan fits in memory.
-bool fits(SizingJob job, const SizingOptions& options) {
-  const SearchOptions first_plan{
-      .top = 1, .threads = options.threads, .canceled = options.canceled, .is_out_of_time = [] {
-        return true;
-      }};
-  if (job.choices.schedule == kSynthesizedSchedule) job.choices.schedule.reset();
-  return fits_lean(job, first_plan) || !search_job(job, first_plan).plans.empty();
+/// Cancels a search that started now if it takes longer than `patience` times `time`.
+std::function<bool()> cancel_after(const SizingOptions& options, std::optional<Seconds> time,
+                                   double patience) {
+  if (!time || !options.elapsed) return options.canceled;
+  return [&options, end = options.elapsed() + *time * patience] {
+    return is_canceled(options) || options.elapsed() > end;
+  };
 }
 
-/// fits(), with the problems of an impossible job.
-bool fits(const SizingJob& job, const SizingOptions& options, std::vector<Diagnostic>& problems) {
+enum class Fit : std::uint8_t { kYes, kNo, kUndecided };
+
+/// Whether any plan fits in memory, within half the time limit.
+Fit find_fit(SizingJob job, const SizingOptions& options) {
+  constexpr double kHalf = 0.5;
+  const auto first_plan = [&] {
+    return SearchOptions{.top = 1,
+                         .threads = options.threads,
+                         .canceled = cancel_after(options, options.time_limit, kHalf),
+                         .is_out_of_time = [] { return true; }};
+  };
+  if (job.choices.schedule == kSynthesizedSchedule) job.choices.schedule.reset();
+  if (!search_lean(job, first_plan()).plans.empty()) return Fit::kYes;
+  const SearchResult result = search_job(job, first_plan());
+  if (!result.plans.empty()) return Fit::kYes;
+  return result.certificate.proved_optimal ? Fit::kNo : Fit::kUndecided;
+}
+
+/// find_fit(), with the problems of an impossible job.
+Fit find_fit(const SizingJob& job, const SizingOptions& options,
+             std::vector<Diagnostic>& problems) {
   try {
-    return fits(job, options);
+    return find_fit(job, options);
   } catch (const InputError& error) {
     problems = error.diagnostics();
-    return false;
+    return Fit::kNo;
   }
+}
+
+/// Of a search that is canceled before it finds a plan, lean plans are searched instead.
+SearchResult search_patiently(const SizingJob& job, const SizingOptions& options,
+                              std::optional<Seconds> share) {
+  constexpr double kPatience = 4;  // times the share
+  const auto search_options = [&] {
+    const std::function<bool()> is_over = cancel_after(options, share, 1);
+    return SearchOptions{.top = options.top,
+                         .threads = options.threads,
+                         .canceled = cancel_after(options, share, kPatience),
+                         .is_out_of_time = [=] { return share && is_over && is_over(); }};
+  };
+  SearchResult result = search_job(job, search_options());
+  const bool gave_up = result.plans.empty() && !result.infeasible;
+  if (!gave_up || is_canceled(options)) return result;
+  result.plans = search_lean(job, search_options()).plans;
+  return result;
 }
 
 SizingResult search_within(const SizingJob& job, const SizingOptions& options,
@@ -68,18 +104,21 @@ SizingResult search_within(const SizingJob& job, const SizingOptions& options,
   SizingResult result;
   const Seconds start = options.elapsed ? options.elapsed() : Seconds(0);
   try {
-    result.search =
-        search_job(job, {.top = options.top,
-                         .threads = options.threads,
-                         .canceled = options.canceled,
-                         .is_out_of_time = [&] {
-                           return share && options.elapsed && options.elapsed() > start + *share;
-                         }});
+    result.search = search_patiently(job, options, share);
   } catch (const InputError& error) {
     result.problems = error.diagnostics();
   }
   if (options.elapsed) result.time = options.elapsed() - start;
   return result;
+}
+
+/// An equal share of the time that is left, but not less than a quarter of the first one.
+std::optional<Seconds> share_of_time(const SizingOptions& options, std::size_t jobs,
+                                     std::size_t done) {
+  if (!options.time_limit || !options.elapsed) return std::nullopt;
+  constexpr double kLeast = 0.25;
+  return std::max((*options.time_limit - options.elapsed()) / static_cast<double>(jobs - done),
+                  *options.time_limit * (kLeast / static_cast<double>(jobs)));
 }
 
 }  // namespace
@@ -105,11 +144,22 @@ std::vector<SizingResult> search_all(std::span<const SizingJob> jobs,
   for (const std::size_t i : middle_first(jobs.size())) {
     if (is_canceled(options)) break;
     if (options.progress) options.progress(done, jobs.size());
-    std::optional<Seconds> share;
-    if (options.time_limit && options.elapsed)
-      share = (*options.time_limit - options.elapsed()) / static_cast<double>(jobs.size() - done);
-    results[i] = search_within(jobs[i], options, share);
+    results[i] = search_within(jobs[i], options, share_of_time(options, jobs.size(), done));
     ++done;
+  }
+  return results;
+}
+
+std::vector<SizingResult> search_until(
+    std::span<const SizingJob> jobs, const SizingOptions& options,
+    const std::function<bool(const SizingJob&, const SizingResult&)>& is_enough) {
+  std::vector<SizingResult> results;
+  for (const SizingJob& job : jobs) {
+    if (is_canceled(options)) break;
+    if (options.progress) options.progress(results.size(), jobs.size());
+    results.push_back(
+        search_within(job, options, share_of_time(options, jobs.size(), results.size())));
+    if (is_enough(job, results.back())) break;
   }
   return results;
 }
@@ -131,10 +181,12 @@ FewestDevices fewest_devices(const SizingJob& job, std::span<const int> sizes,
     SizingJob sized = job;
     sized.goal.gpus = last = size;
     std::vector<Diagnostic> problems;
-    if (fits(sized, options, problems)) {
+    const Fit fit = find_fit(sized, options, problems);
+    if (fit == Fit::kYes) {
       fewest.devices = size;
       break;
     }
+    if (fit == Fit::kUndecided) fewest.proved = false;
     any_possible = any_possible || problems.empty();
     fewest.problems = std::move(problems);
   }
@@ -151,7 +203,9 @@ LongestSequence longest_sequence(const SizingJob& job, std::int64_t limit,
   const auto fits_units = [&](std::int64_t units) {
     SizingJob sized = job;
     sized.goal.sequence_length = units * longest.unit;
-    return fits(sized, options, longest.problems);
+    const Fit fit = find_fit(sized, options, longest.problems);
+    if (fit == Fit::kUndecided) longest.proved = false;
+    return fit == Fit::kYes;
   };
   const std::int64_t most = limit / longest.unit;
   std::int64_t fitting = 0, too_many = 1;

@@ -172,7 +172,7 @@ TEST_F(PlanSizes, FindsTheFewestGpusAndTheLongestSequence) {
                    "--top 1 --json"));
   // GPT-2 has 1,024 learned positions.
   EXPECT_EQ(Json::parse(longest.standard_output)["longest_sequence"],
-            Json({{"tokens", 1024}, {"unit", 1024}}));
+            Json({{"tokens", 1024}, {"unit", 1024}, {"proved", true}}));
 }
 
 TEST_F(PlanSizes, SaysWhichModelsFit) {
