@@ -84,12 +84,11 @@ Fit find_fit(const SizingJob& job, const SizingOptions& options,
 /// Of a search that is canceled before it finds a plan, lean plans are searched instead.
 SearchResult search_patiently(const SizingJob& job, const SizingOptions& options,
                               std::optional<Seconds> share) {
-  constexpr double kPatience = 4;  // times the share
   const auto search_options = [&] {
     const std::function<bool()> is_over = cancel_after(options, share, 1);
     return SearchOptions{.top = options.top,
                          .threads = options.threads,
-                         .canceled = cancel_after(options, share, kPatience),
+                         .canceled = cancel_after(options, options.time_limit, 1),
                          .is_out_of_time = [=] { return share && is_over && is_over(); }};
   };
   SearchResult result = search_job(job, search_options());

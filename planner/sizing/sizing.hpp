@@ -47,8 +47,8 @@ std::vector<std::size_t> middle_first(std::size_t count);
 
 /// One search per job, in the order of `jobs`. Searches run one after the other, the middle one
 /// first, so that a canceled run has covered the range; each gets an equal share of the time that
-/// is left. A search that exceeds its share goes on until it has found a plan, for up to four times
-/// the share; then plans with micro-batches of 1 and full recomputation are searched instead.
+/// is left. A search that exceeds its share goes on until it has found a plan, for up to the whole
+/// time limit; then plans with micro-batches of 1 and full recomputation are searched instead.
 /// `nearest` of infeasible results uses no more devices than the job.
 std::vector<SizingResult> search_all(std::span<const SizingJob> jobs, const SizingOptions& options);
 
