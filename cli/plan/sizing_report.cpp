@@ -150,8 +150,11 @@ std::string searches_text(const Sizing& sizing, const PlanRequest& request) {
     ++searches;
     candidates += certificate.candidates;
     if (!certificate.proved_optimal)
-      stopped.push_back(
-          fmt::format("{} (at most {} faster)", name_of(point, request), percent(certificate.gap)));
+      stopped.push_back(fmt::format(
+          "{} ({})", name_of(point, request),
+          certificate.gap < 1
+              ? fmt::format("the optimum is at most {} faster", percent(certificate.gap))
+              : "without a bound of the optimum"));
   }
   return fmt::format("{} searches of {} candidates in {}: {}.\n", searches, grouped(candidates),
                      to_text(sizing.time),
