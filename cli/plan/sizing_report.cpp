@@ -149,7 +149,7 @@ std::string searches_text(const Sizing& sizing, const PlanRequest& request) {
     const SearchCertificate& certificate = point.search.result.certificate;
     ++searches;
     candidates += certificate.candidates;
-    if (!certificate.proved_optimal)
+    if (certificate.gap > 0)  // the best plan is not proved optimal
       stopped.push_back(fmt::format(
           "{} ({})", name_of(point, request),
           certificate.gap < 1

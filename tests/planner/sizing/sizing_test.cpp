@@ -86,6 +86,35 @@ TEST(Sizing, ACanceledRunHasSearchedTheMiddle) {
   EXPECT_FALSE(results[2].search);
 }
 
+TEST(Sizing, StopsAtTheFirstResultThatIsEnough) {
+  const SmallJob small = job_on_nodes(small_dense_model(), 80'000, 2, kSmallGoal);
+  std::vector<SizingJob> jobs(3, sizing_job(small));
+  jobs[0].goal.gpus = 4;
+  jobs[2].goal.gpus = 16;
+  const auto results = search_until(
+      jobs, {.threads = 1}, [](const SizingJob& job, const auto&) { return job.goal.gpus == 8; });
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_FALSE(results[1].search->plans.empty());
+}
+
+// A clock that jumps over the time limit when the first search has started: the second one, of lean
+// plans, has its own time.
+TEST(Sizing, SearchesLeanPlansIfAllOfThemTakeTooLong) {
+  const SmallJob small = job_on_nodes(small_dense_model(), 80'000, 1, kSmallGoal);
+  const std::vector<SizingJob> jobs{sizing_job(small)};
+  int calls = 0;
+  const auto elapsed = [&] { return Seconds(++calls > 4 ? 100 : 0); };
+  const std::vector<SizingResult> results =
+      search_all(jobs, {.threads = 1, .elapsed = elapsed, .time_limit = Seconds(10)});
+  ASSERT_TRUE(results[0].search);
+  ASSERT_EQ(results[0].search->plans.size(), 1u);
+  const Strategy& strategy = results[0].search->plans.front().plan.strategy;
+  EXPECT_EQ(strategy.micro_batch, 1);
+  EXPECT_EQ(strategy.recompute.kind, RecomputeKind::kFull);
+  EXPECT_FALSE(results[0].search->certificate.proved_optimal);
+  EXPECT_EQ(results[0].search->certificate.gap, 1);  // no bound is known
+}
+
 TEST(Sizing, TheFewestDevicesAreThoseOfTryingAll) {
   for (const bool experts : {false, true})
     for (const std::int64_t megabytes : {90, 200}) {
