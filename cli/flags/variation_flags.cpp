@@ -4,9 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/amounts.hpp"

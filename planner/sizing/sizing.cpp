@@ -4,8 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/schedule/schedule.hpp"
-
 namespace meshwright {
 namespace {
 
