@@ -39,8 +39,8 @@ enum class Stream : std::uint8_t {
   kTensor,
   kContext,
   kExpert,
-  kData,        ///< gradients
-  kParameters,  ///< parameter gathers, concurrent with gradients
+  kData,        ///< gradient reductions and parameter gathers
+  kParameters,  ///< those of shard groups inside a node (hybrid sharding); pulls from servers
   kToHost,
   kFromHost,
   kHost,             ///< work of the CPU

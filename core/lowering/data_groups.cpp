@@ -32,9 +32,16 @@ std::vector<DataExchange> ring_rounds(const DataExchange& whole, const DataGroup
   return rounds;
 }
 
+/// Of the collectives inside a shard group; those across shard groups are on Stream::kData. Shard
+/// groups on several nodes share the ports of nodes with them.
+Stream stream_of_shards(const DataGroups& data) {
+  const bool uses_own_links = data.across.shape.ranks > 1 && data.shard.shape.nodes == 1;
+  return uses_own_links ? Stream::kParameters : Stream::kData;
+}
+
 std::vector<DataExchange> exchanges_of(CollectiveKind kind, std::int64_t element,
                                        const ParameterRange& range, const DataGroup& group,
-                                       const Strategy& strategy) {
+                                       const Strategy& strategy, Stream stream = Stream::kData) {
   if (range.count == 0 || group.shape.ranks == 1) return {};
   const DataParallelism& data = strategy.data_parallelism;
   DataExchange whole;
@@ -45,7 +52,7 @@ std::vector<DataExchange> exchanges_of(CollectiveKind kind, std::int64_t element
   whole.collective.parameters = range;
   whole.collective.algorithm = data.algorithm;
   whole.spread = group.spread;
-  whole.stream = kind == CollectiveKind::kAllGather ? Stream::kParameters : Stream::kData;
+  whole.stream = stream;
   if (data.kind != DataParallelKind::kRing) return {whole};
   return ring_rounds(whole, group, data.ring_order, element);
 }
@@ -92,8 +99,9 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
     return exchanges_of(CollectiveKind::kAllReduce, gradient_bytes(strategy), range,
                         joined(groups, data.all, options.copies), strategy);
   const DataGroup shard = joined(groups, data.shard, options.copies);
-  std::vector<DataExchange> exchanges = exchanges_of(
-      CollectiveKind::kReduceScatter, gradient_bytes(strategy), range, shard, strategy);
+  std::vector<DataExchange> exchanges =
+      exchanges_of(CollectiveKind::kReduceScatter, gradient_bytes(strategy), range, shard, strategy,
+                   stream_of_shards(data));
   if (!options.sums_groups || data.across.shape.ranks == 1) return exchanges;
   ParameterRange share = range;  // of one rank; which one depends on its index in the shard group
   share.count = divide_up(range.count, shard.shape.ranks);
@@ -105,10 +113,11 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
 
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const LoweringContext& context, int copies) {
-  const DataGroup shard =
-      joined(context.groups, data_groups_of(strategy, context.groups, range.expert).shard, copies);
-  std::vector<DataExchange> exchanges = exchanges_of(
-      CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range, shard, strategy);
+  const DataGroups data = data_groups_of(strategy, context.groups, range.expert);
+  const DataGroup shard = joined(context.groups, data.shard, copies);
+  std::vector<DataExchange> exchanges =
+      exchanges_of(CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range, shard,
+                   strategy, stream_of_shards(data));
   if (range.part < 0 || !gathers_fp8(strategy)) return exchanges;
   const std::int64_t quantized =
       quantized_count(context.parameters[static_cast<std::size_t>(range.part)], range);

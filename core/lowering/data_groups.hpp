@@ -25,7 +25,12 @@ struct DataGroups {
 /// `expert`: the groups for expert parameters.
 DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert);
 
-/// One data-parallel collective; runs after the previous one in its list.
+/// One data-parallel collective; runs after the previous one in its list. Gathers and reductions of
+/// a group share a communicator, and collectives of a communicator run one after another on one
+/// stream: "any collectives, even if issued in different streams, contend for the same per-device
+/// NCCL stream" (PyTorch torch/distributed/fsdp/api.py, BackwardPrefetch). FSDP1 and FSDP2 have one
+/// communicator; Megatron-FSDP has one unless --create-all-gather-group is set. With shard groups
+/// inside nodes, reductions across them have another communicator and other links.
 struct DataExchange {
   Collective collective;
   CollectiveSpread spread;

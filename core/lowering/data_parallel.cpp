@@ -2,11 +2,15 @@
 //
 // A device runs its passes in a fixed order, so all uses of units are known in advance:
 //
-//   parameters  (ZeRO 3) the gather for a use can start when the use `prefetch + 1` before it has
+//   parameters  (ZeRO 3) the gather for a use is issued when the use `prefetch + 1` before it has
 //               ended: in addition to the running use, at most `prefetch` units are gathered or
-//               being gathered. A unit that is used again within that distance is not freed. With
+//               being gathered, and fewer if they exceed the trainer's most_gathered_parameters. A
+//               unit that is used again within that distance is not freed. With
 //               reshard_after_forward off, units are held until no micro-batch awaits its backward.
 //               (overlap_gather) at the first use in a step, whenever the stream is free.
+//               Gathers and reductions of a group share a stream (data_groups.hpp), so each is
+//               appended where it is issued, next to the use that it waits for: a gather appended
+//               with the use that needs it would wait for reductions that start later than itself.
 //   gradients   (ZeRO 2, 3) every micro-batch reduces its gradients and adds them to its shard.
 //               Double-buffered: a unit's backward pass starts after the reduction of the unit
 //               before the previous one. With hybrid sharding, shards are reduced across the shard
@@ -18,6 +22,7 @@
 #include "core/lowering/data_parallel.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <span>
 #include <utility>
 
@@ -119,14 +124,20 @@ class UnitUses {
       return uses[static_cast<std::size_t>(places[i])];
     };
     const auto ahead = static_cast<std::size_t>(strategy_.data_parallelism.prefetch);
+    const std::int64_t most = context_.options.memory.most_gathered_parameters;
     std::vector<std::size_t> held;  // one use per gathered unit
+    std::size_t first = 0;          // use; those from it to the current one may be gathered at once
+    std::int64_t gathered = 0;      // their elements
     for (std::size_t i = 0; i < places.size(); ++i) {
       UnitUse& use = use_at(i);
+      gathered += unit_elements(use);
+      for (; first < i && (first + ahead < i || (most > 0 && gathered > most)); ++first)
+        gathered -= unit_elements(use_at(first));
       const auto is_it = [&](std::size_t other) { return same_unit(use_at(other), use); };
       const Bytes bytes = unit_bytes(use, stored_element(strategy_.dtype).value);
       if (std::none_of(held.begin(), held.end(), is_it)) {
         use.gathers = true;
-        use.gather_after = i > ahead ? places[i - ahead - 1] : -1;
+        use.gather_after = first > 0 ? places[first - 1] : -1;
         // Weight-gradient passes in between need no parameters, but parameters stay gathered.
         const auto beside = static_cast<std::size_t>(std::int64_t{use.gather_after} + 1);
         uses[beside].acquired[MemoryClass::kCommunication] += bytes;
@@ -194,8 +205,8 @@ class UnitUses {
                        [&](const GradientBucket& b) { return b.is_table && b.unit == use.unit; });
   }
 
-  /// Size of a shard.
-  Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
+  /// Number of parameters to gather.
+  std::int64_t unit_elements(const UnitUse& use) const {
     const ParameterUnit& unit =
         units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
     const auto is_sharded = [&](bool expert) {
@@ -204,6 +215,10 @@ class UnitUses {
     std::int64_t elements = 0;
     if (is_sharded(false)) elements += unit.parameters.dense + unit.reads_table;
     if (is_sharded(true)) elements += unit.parameters.expert;
+    return elements;
+  }
+  Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
+    const std::int64_t elements = unit_elements(use);
     const std::int64_t most = context_.options.memory.most_gathered_parameters;
     return Bytes(element * (most > 0 ? std::min(elements, most) : elements));
   }
@@ -235,6 +250,8 @@ class UnitTasks::State {
       reduced_.emplace_back(uses_.back().size(), TaskId(-1));
     }
     next_.assign(context.schedule.orders.size(), 0);
+    next_gather_.assign(context.schedule.orders.size(), 0);
+    gathered_.resize(context.schedule.orders.size());
   }
 
   bool splits(const Action& action, int device) const {
@@ -247,10 +264,12 @@ class UnitTasks::State {
     const auto d = static_cast<std::size_t>(prototype.rank);
     TaskId last;
     awaited_.assign(inputs.begin(), inputs.end());
+    if (next_[d] == 0) issue_gathers(d, -1);
     while (splits(action, prototype.rank)) {
       const std::size_t place = next_[d]++;
       const UnitUse& use = uses_[d][place];
-      if (use.gathers) gather(use, d);
+      for (; !gathered_[d].empty() && gathered_[d].front().use == place; gathered_[d].pop_front())
+        awaited_.push_back(gathered_[d].front().task);
       if (use.after_reduction_of >= 0)
         awaited_.push_back(reduced_[d][static_cast<std::size_t>(use.after_reduction_of)]);
       Task task = prototype;
@@ -261,6 +280,7 @@ class UnitTasks::State {
       if (use.reduces) reduced_[d][place] = reduce(use, last, d);
       if (use.completes_gradients)
         note(use, use.reduces ? reduced_[d][place] : last, completes_unit);
+      issue_gathers(d, static_cast<int>(place));
     }
     return last;
   }
@@ -315,36 +335,51 @@ class UnitTasks::State {
     return buckets;
   }
 
-  void gather(const UnitUse& use, std::size_t device) {
+  /// Issues the gathers that wait for no use after `ended` (-1: for none). PyTorch FSDP issues them
+  /// in this order, too: the reduce-scatter after a unit's backward pass, then the all-gather
+  /// before that of the next unit (torch/distributed/fsdp, BackwardPrefetch.BACKWARD_PRE).
+  void issue_gathers(std::size_t device, int ended) {
+    for (std::size_t& next = next_gather_[device]; next < uses_[device].size(); ++next) {
+      const UnitUse& use = uses_[device][next];
+      if (use.gathers && use.gather_after > ended) return;
+      if (use.gathers) gather(next, device);
+    }
+  }
+
+  void gather(std::size_t place, std::size_t device) {
+    const UnitUse& use = uses_[device][place];
     const TaskId after = use.gather_after < 0
                              ? TaskId(-1)
                              : ended_[device][static_cast<std::size_t>(use.gather_after)];
     for (const BucketOfPart& bucket : buckets_of(use)) {
       if (strategy_.zero < 3 && !bucket.is_own) continue;  // gathered with its embedding
-      const TaskId gathered =
-          exchange(gather_exchanges(bucket.range(), strategy_, context_, 1), use, after, device);
-      if (gathered.value >= 0) awaited_.push_back(gathered);
+      const TaskId gathered = exchange(gather_exchanges(bucket.range(), strategy_, context_, 1),
+                                       use, after, TaskId(-1), device);
+      if (gathered.value >= 0) gathered_[device].push_back({place, gathered});
     }
   }
 
   /// Returns the task after which the unit's gradient buffer is free.
   TaskId reduce(const UnitUse& use, TaskId after, std::size_t device) {
-    TaskId last = after;
+    TaskId last(-1);
     for (const BucketOfPart& bucket : buckets_of(use)) {
       const bool completes = bucket.bucket.is_table ? use.completes_table : use.completes_gradients;
       const std::vector<DataExchange> exchanges = reduce_exchanges(
           bucket.range(), strategy_, context_.groups, {.copies = 1, .sums_groups = completes});
-      const TaskId reduced = exchange(exchanges, use, after, device);
-      if (reduced.value >= 0) last = reduced;
+      last = exchange(exchanges, use, after, last, device);
     }
-    return last;
+    return last.value < 0 ? after : last;
   }
 
-  /// Appends the exchanges in sequence; -1 if there are none.
+  /// Appends the exchanges in sequence, after a pass and the exchange `last` (-1: none). Returns
+  /// the last one.
   TaskId exchange(const std::vector<DataExchange>& exchanges, const UnitUse& use, TaskId after,
-                  std::size_t device) {
-    TaskId last(-1);
+                  TaskId last, std::size_t device) {
     for (const DataExchange& made : exchanges) {
+      inputs_.clear();
+      if (after.value >= 0) inputs_.push_back(after);
+      if (last.value >= 0 && folded_.graph.tasks[last.index()].stream != made.stream)
+        inputs_.push_back(last);
       Task task;
       task.work = work_of_collective(made.collective, use);
       task.rank = static_cast<std::int32_t>(device);
@@ -352,7 +387,7 @@ class UnitTasks::State {
       task.stage = static_cast<std::int16_t>(use.action.stage.value);
       task.stream = made.stream;
       open_collective(folded_, made.spread);
-      last = append_member(folded_, task, {&after, after.value < 0 ? std::size_t{0} : 1});
+      last = append_member(folded_, task, inputs_);
     }
     return last;
   }
@@ -382,9 +417,15 @@ class UnitTasks::State {
   std::vector<std::vector<UnitUse>> uses_;            ///< by device
   std::vector<std::vector<TaskId>> ended_, reduced_;  ///< by device, then use
   std::vector<std::size_t> next_;                     ///< by device
-  std::vector<std::vector<Variant>> variants_;        ///< by work
+  std::vector<std::size_t> next_gather_;              ///< by device: first use not considered yet
+  struct Gathered {
+    std::size_t use;
+    TaskId task;
+  };
+  std::vector<std::deque<Gathered>> gathered_;  ///< by device: of uses to come
+  std::vector<std::vector<Variant>> variants_;  ///< by work
   std::vector<std::vector<std::vector<std::pair<Collective, WorkId>>>> known_;  ///< by part, unit
-  std::vector<TaskId> awaited_;
+  std::vector<TaskId> awaited_, inputs_;  ///< buffers of append() and exchange()
 };
 
 UnitTasks::UnitTasks(LoweringContext& context) : state_(std::make_unique<State>(context)) {}

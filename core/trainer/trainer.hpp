@@ -49,6 +49,10 @@ struct OverlapCosts {
   /// Parameter gathers and gradient reductions of sharded data parallelism: messages per layer and
   /// pass. 1: one flat buffer (FSDP); DeepSpeed ZeRO-3 sends every parameter on its own.
   int messages_per_layer = 1;
+  /// Each of these messages is a list of tensors, one per rank, and PyTorch copies every tensor to
+  /// or from a flat buffer by a kernel of its own (ProcessGroupNCCL.cpp: allgather(),
+  /// reduce_scatter()).
+  bool copies_by_rank = false;
   /// Multiprocessors that dispatch and combine of experts take from kernels of another micro-batch.
   int expert_multiprocessors = 0;
   friend bool operator==(const OverlapCosts&, const OverlapCosts&) = default;

@@ -78,6 +78,8 @@ struct TrainerMemory {
   /// ZeRO 2 and 3: bytes per parameter of a unit's gradients before they are reduced.
   int unreduced_gradient_bytes = 4;
   /// ZeRO 2 and 3: largest number of parameters gathered or reduced at a time; 0: a whole layer.
+  /// Layers are gathered ahead of their use only within this number (DeepSpeed
+  /// runtime/zero/partitioned_param_coordinator.py: max_params_to_prefetch).
   std::int64_t most_gathered_parameters = 0;
   /// FSDP: embedding and head are parameters of the root unit, which is not resharded between
   /// their forward and their backward passes.

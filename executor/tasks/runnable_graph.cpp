@@ -8,7 +8,6 @@
 
 #include "core/base/check.hpp"
 #include "core/plan/placement.hpp"
-#include "executor/tasks/sharded_lifetimes.hpp"
 
 namespace meshwright {
 
@@ -147,7 +146,6 @@ void RunnableGraph::order_tasks() {
     }
     tasks_of_[rank].emplace_back(i);
   }
-  for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_prefetched_gathers(graph_, tasks);
 }
 
 bool RunnableGraph::carries_gradient(TaskId id) const {

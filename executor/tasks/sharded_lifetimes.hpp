@@ -10,11 +10,6 @@
 
 namespace meshwright {
 
-/// One rank's tasks with its weight gathers moved to the earliest allowed position: next to the
-/// pass before the one that needs them, from where on they occupy memory. The order is the same on
-/// all replicas and respects all dependencies.
-std::vector<TaskId> with_prefetched_gathers(const TaskGraph& graph, std::span<const TaskId> tasks);
-
 class RunnableGraph;
 
 /// The weights that one rank gathers, by the passes that use them.

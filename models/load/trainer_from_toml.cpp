@@ -51,6 +51,7 @@ void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
   constexpr int kMostMessages = 1000;
   overlap.messages_per_layer =
       reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
+  overlap.copies_by_rank = reader.flag("copies_by_rank", overlap.copies_by_rank);
   constexpr int kMostMultiprocessors = 1024;
   overlap.expert_multiprocessors = reader.whole_number(
       "expert_multiprocessors", 0, kMostMultiprocessors, overlap.expert_multiprocessors);
@@ -262,8 +263,10 @@ std::string to_toml(const Trainer& trainer) {
                       host.cuda_graphs, host.messages_block, host.reads_expert_counts);
   for (const auto& [key, time] : kHostTimes)
     if (host.*time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(host.*time));
-  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\nexpert_multiprocessors = {}\n",
-                      trainer.overlap.messages_per_layer, trainer.overlap.expert_multiprocessors);
+  text += fmt::format(
+      "\n[overlap]\nmessages_per_layer = {}\ncopies_by_rank = {}\nexpert_multiprocessors = {}\n",
+      trainer.overlap.messages_per_layer, trainer.overlap.copies_by_rank,
+      trainer.overlap.expert_multiprocessors);
   const GradientAccumulation& accumulation = trainer.gradient_accumulation;
   text += fmt::format("\n[gradient_accumulation]\nfused = {}\nfp16_bytes = {}\nbf16_bytes = {}\n",
                       accumulation.is_fused, accumulation.fp16_bytes, accumulation.bf16_bytes);

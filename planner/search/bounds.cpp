@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "core/base/check.hpp"
 
@@ -89,7 +92,39 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
   return std::max(reduced, step_end.communication) + step_end.rest;
 }
 
-StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices) {
+namespace {
+
+/// The gathers of one stage on one rank.
+struct StageGathers {
+  std::map<std::int32_t, Ticks> works;  ///< of all units; passes share them
+  std::set<std::int32_t> microbatches;
+  std::pair<std::int32_t, std::int32_t> unit;  ///< of the last gather: micro-batch, task before it
+  Ticks of_unit, of_largest_unit;
+  Stream stream = Stream::kData;
+
+  void add(const TaskGraph& graph, std::size_t i, Ticks duration) {
+    const Task& task = graph.tasks[i];
+    const std::span<const TaskId> before = graph.dependencies_of(TaskId(i));
+    const std::pair of(task.microbatch, before.empty() ? -1 : before.front().value);
+    of_unit = of == unit ? of_unit + duration : duration;
+    unit = of;
+    of_largest_unit = std::max(of_largest_unit, of_unit);
+    works[task.work.value] = duration;
+    microbatches.insert(task.microbatch);
+    stream = task.stream;
+  }
+  Ticks least_time() const {
+    Ticks pass = Ticks() - of_largest_unit;
+    for (const auto& [work, duration] : works) pass += duration;
+    return std::max(Ticks(), pass) * (2 * static_cast<std::int64_t>(microbatches.size()));
+  }
+};
+
+}  // namespace
+
+StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                            bool gathers_twice) {
+  std::map<std::pair<std::size_t, std::int16_t>, StageGathers> gathers;  // by rank and stage
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::int32_t> last_pass(ranks, -1);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
@@ -107,8 +142,12 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     const auto r = static_cast<std::size_t>(task.rank);
     const Ticks duration = prices[task.work.index()].duration;
     if (task.kind == TaskKind::kOptimizer) updated[r] = true;
-    if (task.kind == TaskKind::kCollective && task.stage >= 0 && !updated[r])
-      stream_times[r * kStreamCount + static_cast<std::size_t>(task.stream)] += duration;
+    if (task.kind == TaskKind::kCollective && task.stage >= 0 && !updated[r]) {
+      if (graph.works[task.work.index()].collective.kind == CollectiveKind::kAllGather)
+        gathers[{r, task.stage}].add(graph, i, duration);
+      else
+        stream_times[r * kStreamCount + static_cast<std::size_t>(task.stream)] += duration;
+    }
     if (updated[r]) {
       after_norm[r] += duration;
     } else if (task.kind == TaskKind::kCollective && task.stage < 0) {
@@ -120,6 +159,10 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     }
   }
   times.rest = norm + *std::max_element(after_norm.begin(), after_norm.end());
+  if (gathers_twice)
+    for (const auto& [place, of_stage] : gathers)
+      stream_times[place.first * kStreamCount + static_cast<std::size_t>(of_stage.stream)] +=
+          of_stage.least_time();
   times.communication = *std::max_element(stream_times.begin(), stream_times.end());
   return times;
 }

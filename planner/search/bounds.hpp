@@ -20,13 +20,17 @@ struct StepEndTimes {
   /// After all gradients are reduced: gradient norm, slowest update, all-gather of weights.
   Ticks rest;
   /// Of the rank with the most: collectives before the update on one stream, which also run beside
-  /// passes.
+  /// passes. Of gathers as many as in any order of the micro-batches.
   Ticks communication;
   friend bool operator==(const StepEndTimes&, const StepEndTimes&) = default;
 };
 
 /// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
-StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices);
+/// `gathers_twice`: parameters are gathered for both passes of every micro-batch (ZeRO 3 with
+/// resharding). A pass may start with the unit that the pass before it ended with and that is still
+/// gathered, so that all units of a stage but the largest one count.
+StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                            bool gathers_twice = false);
 
 /// Lower bound of the step time of a pipeline with flush; `parts` by part of the model.
 ///

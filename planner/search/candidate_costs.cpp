@@ -226,7 +226,10 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
                                                             const std::vector<int>& cut) const {
   const Layout& layout = candidate.layout;
   Plan probe{strategy_of(candidate, job_.goal, job_.fixed), cut};
-  if (!ends_in_a_row(probe.strategy.data_parallelism))  // weaker, but still a bound
+  const DataParallelism& data = probe.strategy.data_parallelism;
+  const bool rounds_of_gathers =
+      probe.strategy.zero >= 3 && data.kind == DataParallelKind::kRing;  // among the reductions
+  if (!ends_in_a_row(data) || rounds_of_gathers)  // weaker, but still a bound
     return {.end = no_end(layout.degrees.pipeline)};
   ParallelDegrees degrees = layout.degrees;
   degrees.chunks = candidate.pipeline.chunks;
@@ -235,10 +238,13 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
       rule_with_shortest_step(candidate.pipeline, degrees, known.microbatches).name;
   probe.strategy.micro_batch = 1;
   probe.strategy.recompute = {};
+  const bool gathers_twice = probe.strategy.zero >= 3 && data.reshard_after_forward &&
+                             data.prefetch <= 1 && !job_.cost_model.memory().keeps_ends_gathered;
   const auto end_with = [&](std::int64_t microbatches) {
     probe.strategy.global_batch = microbatches * std::int64_t{layout.degrees.data};
     const TaskGraph graph = lower(probe, job_.model, job_.cluster);
-    return step_end_times(graph, price_works(graph.parts, graph.works, job_.cost_model));
+    return step_end_times(graph, price_works(graph.parts, graph.works, job_.cost_model),
+                          gathers_twice);
   };
   known.end = end_with(known.microbatches);
   if (candidate.replication.zero >= 2)  // communicates in every micro-batch

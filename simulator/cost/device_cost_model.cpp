@@ -85,10 +85,13 @@ class DeviceCostModel final : public CostModel {
     if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
     const Seconds launch =
         includes_launch(collective.kind) ? Seconds(0.0) : device_.launch_overhead;
-    const int messages = is_parameter_shard(collective) ? trainer_.overlap.messages_per_layer : 1;
+    if (!is_parameter_shard(collective)) return launch + running_time(collective);
+    const OverlapCosts& overlap = trainer_.overlap;
     Collective message = collective;
-    message.bytes = Bytes(divide_up(collective.bytes.value, messages));
-    return static_cast<double>(messages) * (launch + running_time(message));
+    message.bytes = Bytes(divide_up(collective.bytes.value, overlap.messages_per_layer));
+    const Seconds copies = overlap.copies_by_rank ? copying_time(message) : Seconds(0.0);
+    return static_cast<double>(overlap.messages_per_layer) *
+           (launch + running_time(message) + copies);
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -149,6 +152,16 @@ class DeviceCostModel final : public CostModel {
     return collective.axis == Axis::kData && collective.parameters.part >= 0 &&
            (collective.kind == CollectiveKind::kAllGather ||
             collective.kind == CollectiveKind::kReduceScatter);
+  }
+
+  /// The host launches the copies one by one.
+  Seconds copying_time(const Collective& message) const {
+    const int ranks = message.group.ranks;
+    Kernel copy;
+    copy.routine = Routine::kResidual;
+    copy.memory_traffic = Bytes(2 * divide_up(message.bytes.value, ranks));  // read and written
+    return static_cast<double>(ranks) *
+           std::max(trainer_.host.per_kernel, kernel_time(copy, device_, conditions_));
   }
 
   /// Measured parameters of rings and of all-to-all include the launch; other collectives have

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "core/lowering/lowering_context.hpp"
 #include "core/lowering/lowering_pass.hpp"
@@ -197,6 +198,75 @@ TEST(FullySharded, HoldsOneUnitMoreForEachOneGatheredAhead) {
     return peak_held(graph, MemoryClass::kCommunication);
   };
   for (const int prefetch : {0, 1, 2, 3}) EXPECT_EQ(held(prefetch), (prefetch + 1) * 2 * kBlock);
+}
+
+/// Passes and collectives of rank 0 in the order of the graph: "F", "B" a pass of a unit, "G" a
+/// gather, "R" a reduce-scatter, "A" an all-reduce, "N" the norm, with the elements in thousands of
+/// the parameters, "U" the update. Collectives outside Stream::kData are in parentheses.
+std::string order_of(const TaskGraph& graph) {
+  std::string text;
+  for (const Task& task : graph.tasks) {
+    const Collective& c = graph.works[task.work.index()].collective;
+    if (task.kind != TaskKind::kCollective) {
+      text += std::string(name_of(task.kind)).substr(0, 1) + " ";
+      continue;
+    }
+    std::string name = c.kind == CollectiveKind::kAllGather       ? "G"
+                       : c.kind == CollectiveKind::kReduceScatter ? "R"
+                       : c.parameters.part >= 0                   ? "A"
+                                                                  : "N";
+    if (c.parameters.part >= 0) name += std::to_string(c.parameters.count / 1000);
+    text += task.stream == Stream::kData ? name + " " : "(" + name + ") ";
+  }
+  return text;
+}
+
+// One block (49 thousand parameters) between tables (40) and head (32). A gather is issued when the
+// use two before its own has ended, a reduction when its own has; reductions first, as FSDP issues
+// them. So the gather of the tables for the backward pass stands between the reductions of head and
+// block, of which the latter starts later than the gather.
+TEST(FullySharded, IssuesCollectivesInTheOrderInWhichTheyCanStart) {
+  const auto order = [](int prefetch) {
+    Strategy s = data_strategy(4, 3);
+    s.data_parallelism.prefetch = prefetch;
+    return order_of(lower(plan_of(s, 1), gpt({.blocks = 1}), cluster_of(4, 2)));
+  };
+  EXPECT_EQ(order(1), "G40 G49 F G32 F F G49 B R32 G40 B R49 B R40 N o ");
+  EXPECT_EQ(order(0), "G40 F G49 F G32 F B R32 G49 B R49 G40 B R40 N o ");
+}
+
+// At most 80,000 parameters at a time (DeepSpeed's stage3_max_live_parameters): the head is
+// gathered next to the tables' or the block's pass only if both fit.
+TEST(FullySharded, PrefetchesWithinTheLimitOfTheTrainer) {
+  const auto order = [](std::int64_t most) {
+    return order_of(lower(plan_of(data_strategy(4, 3), 1), gpt({.blocks = 1}), cluster_of(4, 2),
+                          {.memory = {.most_gathered_parameters = most}}));
+  };
+  EXPECT_EQ(order(kTables + kBlock), order(0));
+  EXPECT_EQ(order(kTables + kBlock - 1), "G40 F G49 G32 F F G49 B R32 B R49 G40 B R40 N o ");
+  EXPECT_EQ(order(kBlock), "G40 F G49 F G32 F B R32 G49 B R49 G40 B R40 N o ");
+}
+
+// Inside nodes the shard groups use other links than the all-reduce across them, which follows the
+// reduce-scatter of the same unit. Shard groups of two nodes share their ports with it.
+TEST(HybridSharding, RunsBesideReductionsAcrossGroupsOnOtherLinks) {
+  const auto graph_of = [](int shard_ranks) {
+    Strategy s = data_strategy(8, 3);
+    s.data_parallelism.shard_ranks = shard_ranks;
+    return lower(plan_of(s, 1), gpt({.blocks = 1}), cluster_of(4, 2));
+  };
+  const TaskGraph inside = graph_of(2);
+  EXPECT_EQ(order_of(inside),
+            "(G40) (G49) F (G32) F F (G49) B (R32) A16 (G40) B (R49) A24 B (R40) A20 N o ");
+  int sums = 0;
+  for (std::size_t i = 0; i < inside.tasks.size(); ++i) {
+    const Collective& c = inside.works[inside.tasks[i].work.index()].collective;
+    if (c.kind != CollectiveKind::kAllReduce || c.parameters.part < 0) continue;
+    EXPECT_THAT(inside.dependencies_of(TaskId(i)), testing::Contains(TaskId(i - 1)));
+    ++sums;
+  }
+  EXPECT_EQ(sums, 3);
+  EXPECT_EQ(order_of(graph_of(4)), "G40 G49 F G32 F F G49 B R32 A8 G40 B R49 A12 B R40 A10 N o ");
 }
 
 // Eight ranks on four nodes of two, sharded inside nodes: reduce-scatter of 4 P bytes over 2 ranks

@@ -49,13 +49,14 @@ TEST(Trainer, ReadsHowItLaunchesAddsUpAndOverlaps) {
   const Trainer trainer = trainer_of(
       "schema = 1\nname = \"mine\"\nattention = \"triton\"\n"
       "[host]\nmessages_block = true\nreads_expert_counts = true\n"
-      "[overlap]\nmessages_per_layer = 12\nexpert_multiprocessors = 20\n"
+      "[overlap]\nmessages_per_layer = 12\ncopies_by_rank = true\nexpert_multiprocessors = 20\n"
       "[gradient_accumulation]\nfused = false\nfp16_bytes = 6\nbf16_bytes = 18\n"
       "[memory]\nsends_slices = true\noverlaps_gradient_reduction = true\n");
   EXPECT_EQ(trainer.attention, AttentionLibrary::kTriton);
   EXPECT_TRUE(trainer.host.messages_block);
   EXPECT_TRUE(trainer.host.reads_expert_counts);
   EXPECT_EQ(trainer.overlap.messages_per_layer, 12);
+  EXPECT_TRUE(trainer.overlap.copies_by_rank);
   EXPECT_EQ(trainer.overlap.expert_multiprocessors, 20);
   EXPECT_FALSE(trainer.gradient_accumulation.is_fused);
   EXPECT_EQ(trainer.gradient_accumulation.fp16_bytes, 6);

@@ -30,6 +30,8 @@ const std::vector<Case>& cases() {
       {.degrees = {.data = 2, .pipeline = 2, .tensor = 2}, .zero = 1, .microbatches = 6},
       {.degrees = {.data = 4, .pipeline = 2, .chunks = 2}, .zero = 1},
       {.degrees = {.data = 8}, .microbatches = 1},
+      {.degrees = {.data = 2, .pipeline = 2, .tensor = 2}, .zero = 2},
+      {.degrees = {.data = 4, .pipeline = 2, .chunks = 2}, .zero = 3},
       {.degrees = {.pipeline = 2, .tensor = 4}, .microbatches = 1},
   };
   return all;

@@ -102,6 +102,41 @@ TEST(Buckets, PaceTheNextMicrobatchUnderZero2) {
   EXPECT_EQ(norm_end, Ticks(kUnit * (10 * kBlock + 2 * kTables + 1)));
 }
 
+/// One reduction unit per gradient, half a unit per gathered value of two bytes; network with links
+/// of a thousand times the traffic, where nothing contends.
+SimulatedTimes times_with_events(const Simulated& s) {
+  Cluster wide = cluster_of(1, 2);
+  for (auto& [name, node] : wide.nodes) node.local.bandwidth = node.local.bandwidth * 1e9;
+  return simulate_with_contention(s.graph, s.prices, LinkNetwork(wide, 2));
+}
+
+// ZeRO 3, four blocks, one micro-batch. In units, b = 49,984, tables t = 40,960, head h = 32,896; a
+// gather takes half of them, the backward pass of a block b, all other passes nothing. Gathers and
+// reductions take turns on one stream, in the order in which they can start:
+//   gathers  t 0..20,480, block 1 ..45,472, 2 ..70,464, 3 ..95,456, 4 ..120,448, head ..136,896
+//   forward  ends with the gather of the head, which its backward pass uses, too
+//   gather   block 4 ..161,888   reduce  head ..194,784   gather  block 3 ..219,776
+//   pass     block 4 161,888..211,872, block 3 219,776..269,760 (waits for its gather)
+//   reduce   block 4 ..269,760   gather  block 2 ..294,752
+//   pass     block 2 294,752..344,736
+//   reduce   block 3 ..344,736   gather  block 1 ..369,728
+//   pass     block 1 369,728..419,712
+//   reduce   block 2 ..419,712   gather  tables ..440,192 (of their pass, which takes nothing)
+//   reduce   block 1 ..490,176, tables ..531,136, and the norm one unit
+TEST(FullySharded, GathersAndReductionsTakeTurns) {
+  Strategy s = strategy_of({.data = 2}, 1);
+  s.zero = 3;
+  const Simulated run =
+      simulated(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(1, 2), ParameterCosts());
+  std::vector<std::int64_t> starts;  // of the backward passes: head, blocks 4 to 1, tables
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
+    if (run.graph.tasks[i].kind == TaskKind::kBackward)
+      starts.push_back(run.times.start[i].value / kUnit);
+  EXPECT_THAT(starts, testing::ElementsAre(136'896, 161'888, 219'776, 294'752, 369'728, 440'192));
+  EXPECT_EQ(run.evaluation.step_time, Ticks(kUnit * 531'137));
+  EXPECT_EQ(times_with_events(run), run.times);
+}
+
 // ---- rings ----------------------------------------------------------------------------------
 
 Ticks data_time(const Simulated& s) {
