@@ -14,9 +14,11 @@ namespace meshwright {
 struct MegatronModel {
   std::vector<LaunchFlag> flags;
   std::vector<std::string> unsupported;
-  std::string refusal;  ///< why the model cannot be built; empty: it can
 };
 MegatronModel megatron_model(const LaunchJob& job);
+/// Why Megatron-LM cannot build the model, or not with this plan (checks of TransformerConfig);
+/// empty if it can.
+std::string megatron_refusal(const LaunchJob& job);
 
 /// "([0]*3+[1]*58)": a list of 0 and 1 by layer, as in --moe-layer-freq.
 std::string layer_pattern(const std::vector<bool>& layers);
@@ -31,7 +33,7 @@ struct MegatronJob {
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> unsupported;
 };
-/// InputError if Megatron-LM cannot build the model.
+/// InputError with the refusal, if there is one.
 MegatronJob megatron_job(const LaunchJob& job);
 
 /// Number of steps of an exported launch, on mock data.

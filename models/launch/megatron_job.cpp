@@ -52,9 +52,10 @@ std::vector<LaunchFlag> training_flags() {
 }  // namespace
 
 MegatronJob megatron_job(const LaunchJob& job) {
+  if (std::string refusal = megatron_refusal(job); !refusal.empty())
+    throw InputError({job.model.name, std::move(refusal),
+                      "change the plan or the model, or export to another program"});
   MegatronModel model = megatron_model(job);
-  if (!model.refusal.empty())
-    throw InputError({job.model.name, model.refusal, "export plans of decoder-only models"});
   MegatronSettings settings = megatron_settings(job.plan);
   MegatronJob result{.groups = {{"MODEL_ARGS", std::move(model.flags)},
                                 {"PARALLEL_ARGS", std::move(settings.parallelism)},

@@ -172,14 +172,26 @@ std::string layer_pattern(const std::vector<bool>& layers) {
 }
 
 MegatronModel megatron_model(const LaunchJob& job) {
-  const TransformerConfig& c = job.model.shape;
   MegatronModel result;
-  if (c.norm_after || c.masked_language_head || !c.attention.causal)
-    result.refusal = "pretrain_gpt.py has no bidirectional attention and no masked-language loss";
-  else if (c.norm_of_branches)
-    result.refusal = "Megatron-LM has no norms after attention and feed-forward layers";
-  if (result.refusal.empty()) ModelFlags(job, result).write();
+  ModelFlags(job, result).write();
   return result;
+}
+
+std::string megatron_refusal(const LaunchJob& job) {
+  const TransformerConfig& c = job.model.shape;
+  const Strategy& s = job.plan.strategy;
+  if (c.norm_after || c.masked_language_head || !c.attention.causal)
+    return "pretrain_gpt.py has no bidirectional attention and no masked-language loss";
+  if (c.norm_of_branches) return "Megatron-LM has no norms after attention and feed-forward layers";
+  if (c.experts.experts > 0 && c.experts.bias && s.degrees.expert_tensor > 1)
+    return fmt::format(
+        "Megatron-LM has no experts with biases and an expert-tensor-parallel size of {}; it has 1",
+        s.degrees.expert_tensor);
+  const bool discards = s.recompute.has(RecomputeModule::kLayerNorm) ||
+                        s.recompute.has(RecomputeModule::kMoeActivation);
+  if (s.dtype == Dtype::kFp8 && s.precision.fp8_recipe == Fp8Recipe::kDelayed && discards)
+    return "Megatron-LM has no recomputation of layernorm and moe_act with fp8 recipe delayed";
+  return "";
 }
 
 }  // namespace meshwright

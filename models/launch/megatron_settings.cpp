@@ -86,7 +86,11 @@ class MegatronFlags {
       flag("moe-expert-capacity-factor", capacity);
       flag("moe-pad-expert-input-to-capacity");
     }
-    if (s_.model_parallelism.routing.overlap) flag("overlap-moe-expert-parallel-comm");
+    const bool is_16_bit = storage_dtype(s_.dtype) == Dtype::kBf16 || s_.dtype == Dtype::kFp16;
+    if (s_.model_parallelism.routing.overlap && is_16_bit)
+      flag("overlap-moe-expert-parallel-comm");
+    else if (s_.model_parallelism.routing.overlap)
+      miss(fmt::format("overlap of expert communication in {}", name_of(s_.dtype)));
   }
 
   void pipeline() {
@@ -183,15 +187,19 @@ class MegatronFlags {
           p.fp8_recipe == Fp8Recipe::kDelayed || p.fp8_recipe == Fp8Recipe::kTensorwise;
       flag("fp8-format", hybrid ? "hybrid" : "e4m3");
       flag("fp8-recipe", name_of(p.fp8_recipe));
-      if (p.fp8_parameters) flag("fp8-param-gather");
-      if (p.fp8_parameters && p.fp8_recipe == Fp8Recipe::kMxfp8)
-        flag("reuse-grad-buf-for-mxfp8-param-ag");
+      const bool gathers = p.fp8_parameters && s_.zero > 0;
+      if (p.fp8_parameters && !gathers)
+        miss("fp8 parameters without ZeRO (requires ZeRO 1 or higher)");
+      if (gathers) flag("fp8-param-gather");
+      if (gathers && p.fp8_recipe == Fp8Recipe::kMxfp8) flag("reuse-grad-buf-for-mxfp8-param-ag");
     }
     if (s_.dtype == Dtype::kNvfp4) {
       flag("fp4-format", "e2m1");
       flag("fp4-recipe", "nvfp4");
     }
     if (p.wide_blocks == 0) return;
+    if (s_.dtype == Dtype::kFp8 && p.fp8_recipe == Fp8Recipe::kDelayed)
+      return miss("first and last layers in bf16 with fp8 recipe delayed");
     flag("first-last-layers-bf16");
     flag("num-layers-at-start-in-bf16", p.wide_blocks);
     flag("num-layers-at-end-in-bf16", p.wide_blocks);
