@@ -11,6 +11,7 @@ bool is_kineto(std::string_view head) {
 }
 
 bool is_megatron(std::string_view head) {
+  if (head.starts_with("{")) return false;  // traces contain command lines too
   return contains(head, "--num-layers") || contains(head, "--tensor-model-parallel-size") ||
          contains(head, "pretrain_gpt.py");
 }

@@ -144,6 +144,14 @@ TEST(ImportMegatron, SeparatesOptionsThatChangeTimeFromOthers) {
   EXPECT_THAT(job.ignored, ElementsAre("--seed", "--save"));
 }
 
+// A trace with the command line of its program is still a trace.
+TEST(ImportMegatron, IsRecognizedByItsOptions) {
+  EXPECT_EQ(guess_import_format("--num-layers 4 --hidden-size 64")->name, "megatron");
+  EXPECT_EQ(guess_import_format("[model]\nflavor = \"8B\"\n")->name, "torchtitan");
+  EXPECT_EQ(guess_import_format("{\"traceEvents\": [], \"args\": \"--num-layers 4\"}")->name,
+            "kineto");
+}
+
 // 50257 tokens, padded to a multiple of 128 x 2 tensor ranks: 50432.
 TEST(ImportMegatron, PadsTheVocabularyAsMegatronDoes) {
   const ImportedJob job = megatron(
