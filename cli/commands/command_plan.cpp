@@ -4,6 +4,7 @@
 #include "cli/plan/plan_search.hpp"
 #include "cli/plan/sizing_report.hpp"
 #include "cli/plan/sizing_search.hpp"
+#include "cli/plan/trainer_comparison.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "core/formats/file.hpp"
 
@@ -25,7 +26,8 @@ Outcome finish_plan(std::string text, const PlanSearch* best, bool fails,
 
 Outcome plan_once(const PlanFlags& flags, const PlanRequest& request, const PlanModel& model,
                   const PlanCluster& cluster) {
-  const PlanSearch search = search_once(flags, request, model, cluster);
+  PlanSearch search = search_once(flags, request, model, cluster);
+  search.trainers = best_of_trainers(flags, search);
   return finish_plan(flags.output.json ? plan_json(search, request.run)
                                        : plan_report(search, request.run, flags.why),
                      search.figures.empty() ? nullptr : &search, false, flags.output);
@@ -51,7 +53,7 @@ Outcome run_plan(const PlanFlags& flags) {
   for (const std::string& name : request.models) models.push_back(load_plan_model(name));
   std::vector<PlanCluster> clusters;
   for (const std::string& name : request.clusters)
-    clusters.push_back(load_plan_cluster(name, flags.sources));
+    clusters.push_back(load_plan_cluster(name, flags.sources, request.memory_margin));
   return is_single_search(request) ? plan_once(flags, request, models.front(), clusters.front())
                                    : plan_sizes(flags, request, models, clusters);
 }

@@ -7,6 +7,7 @@
 #include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/usage_error.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {
@@ -160,6 +161,8 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
               "(default: 10)");
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "search threads, without effect on the result; 0: all cores (default: 0)");
+    add_value(*command, "--margin", flags.margin, "SIZE",
+              "memory to leave free on every device, such as 2GiB (default: 0)");
     command->add_flag("--why", flags.why, "explain every listed plan, not only the best one");
     command->add_flag("--fix", flags.fix,
                       "no effect: options given on the command line are always fixed");
@@ -182,6 +185,7 @@ PlanRequest plan_request(const PlanFlags& flags) {
   request.global_batch = global_batch_of(flags);
   request.sequence_length = sequence_length_of(flags);
   if (!flags.deadline.empty()) request.deadline = parse_positive_time("--deadline", flags.deadline);
+  if (!flags.margin.empty()) request.memory_margin = parse_bytes(flags.margin, "--margin");
   if (!request.sequence_length && (!is_single_search(request) || request.gpus.empty()))
     refuse_flag("--seq", "'max' requires one model, one cluster and one number of GPUs",
                 "set the sequence length, or ask for each combination by itself");

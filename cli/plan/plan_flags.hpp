@@ -19,7 +19,7 @@ namespace meshwright {
 struct PlanFlags {
   SourceFlags sources;  ///< --model and --cluster: names separated by commas
   std::string gpus, global_batch, sequence_length;
-  std::string tokens, deadline, price;
+  std::string tokens, deadline, price, margin;
   FailureFlags failures;
   std::optional<int> top, threads, time_limit;
   bool fix = false, why = false;
@@ -37,6 +37,7 @@ struct PlanRequest {
   std::optional<std::int64_t> sequence_length;  ///< absent: the longest that fits
   std::optional<PlannedRun> run;
   std::optional<Seconds> deadline;
+  Bytes memory_margin;  ///< to leave free on every device
 };
 
 /// UsageError for values that cannot be parsed, and options that are missing or conflict.

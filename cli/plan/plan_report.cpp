@@ -6,6 +6,7 @@
 
 #include "cli/job/trainer_notes.hpp"
 #include "cli/plan/run_cost_text.hpp"
+#include "cli/plan/trainer_comparison.hpp"
 #include "cli/reports/report.hpp"
 
 namespace meshwright {
@@ -62,13 +63,18 @@ std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun
       fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n",
                   search.model->text.name, on.text.name, search.goal.gpus, search.goal.global_batch,
                   search.goal.sequence_length, partial_nodes_text(on.cluster, search.goal.gpus));
+  if (on.memory_margin > Bytes())
+    text += fmt::format("{} of memory are left free on every device.\n", to_text(on.memory_margin));
   if (search.result.infeasible) text += infeasible_text(*search.result.infeasible);
   const std::vector<PlanFigures>& figures = search.figures;
   if (!figures.empty()) {
-    text += plan_table(figures, run ? run_cost_table(*run, search.costs) : Table()) + "\n";
+    Table more = run ? run_cost_table(*run, search.costs) : Table();
+    if (!search.trainers.empty()) append_columns(more, runs_in_column(search));
+    text += plan_table(figures, more) + "\n";
     for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
       text += fmt::format("{}. {}\n", i + 1, figures[i].why);
     text += unsupported_plans_text(search.result.plans, on.trainer);
+    text += trainer_comparison_text(search);
     text += largest_and_fewest_text(search);
     if (run) text += training_run_text(search, *run);
   }
@@ -114,6 +120,7 @@ std::string plan_json(const PlanSearch& search, const std::optional<PlannedRun>&
         {"restricts_search", search.cluster->is_trainer_named}}},
       {"plans", plans},
       {"infeasible", infeasible}};
+  if (!search.trainers.empty()) json["trainers"] = PlanJson::parse(trainer_comparison_json(search));
   if (run)
     json["run"] = {{"tokens", run->tokens}, {"tokens_per_step", tokens_per_step(search.goal)}};
   if (search.fewest_devices)

@@ -42,9 +42,17 @@ std::function<Seconds()> start_clock() {
   };
 }
 
-std::optional<Seconds> time_limit_of(const PlanFlags& flags) {
-  const int seconds = flags.time_limit.value_or(kSecondsAllowed);
-  return seconds > 0 ? std::optional(Seconds(seconds)) : std::nullopt;
+/// Plans then have as much less memory.
+void keep_free(Bytes margin, Cluster& cluster) {
+  for (auto& [name, device] : cluster.devices) {
+    const Bytes usable = device.memory - device.reserved_memory;
+    if (margin >= usable)
+      throw UsageError({.where = "--margin",
+                        .what = fmt::format("{} leave nothing of the {} of device '{}'",
+                                            to_text(margin), to_text(usable), name),
+                        .hint = "use a smaller margin, for example --margin 2GiB"});
+    device.memory -= margin;
+  }
 }
 
 SearchResult nothing_fits(std::string reason) {
@@ -118,11 +126,18 @@ PlanModel load_plan_model(const std::string& name) {
   return {.text = std::move(text), .graph = std::move(graph)};
 }
 
-PlanCluster load_plan_cluster(const std::string& name, const SourceFlags& sources) {
+std::optional<Seconds> time_limit_of(const PlanFlags& flags) {
+  const int seconds = flags.time_limit.value_or(kSecondsAllowed);
+  return seconds > 0 ? std::optional(Seconds(seconds)) : std::nullopt;
+}
+
+PlanCluster load_plan_cluster(const std::string& name, const SourceFlags& sources, Bytes margin) {
   PlanCluster loaded;
   loaded.text = find_cluster(name, sources.calibration);
   loaded.cluster = cluster_from_toml(loaded.text);
   loaded.calibration = calibration_for(loaded.cluster, sources.calibration);
+  keep_free(margin, loaded.cluster);
+  loaded.memory_margin = margin;
   loaded.trainer = trainer_for(loaded.cluster, sources.trainer);
   loaded.is_trainer_named = !sources.trainer.empty();
   loaded.cost_model = make_cost_model(loaded.cluster, loaded.trainer, loaded.calibration);

@@ -23,7 +23,8 @@ struct PlanModel {
 /// With what depends on it.
 struct PlanCluster {
   NamedText text;
-  Cluster cluster;
+  Cluster cluster;  ///< devices have `memory_margin` less memory
+  Bytes memory_margin;
   std::optional<Calibration> calibration;
   Trainer trainer;
   bool is_trainer_named = false;  ///< then searches are restricted to what it can run
@@ -31,7 +32,18 @@ struct PlanCluster {
 };
 
 PlanModel load_plan_model(const std::string& name);
-PlanCluster load_plan_cluster(const std::string& name, const SourceFlags& sources);
+/// `margin`: of device memory, to leave free; UsageError if a device has no more.
+PlanCluster load_plan_cluster(const std::string& name, const SourceFlags& sources, Bytes margin);
+/// nullopt: no limit.
+std::optional<Seconds> time_limit_of(const PlanFlags& flags);
+
+/// The best plan that a training program can run, with its costs.
+struct BestOfTrainer {
+  std::string trainer;
+  std::optional<PlanFigures> figures = {};
+  bool proved_optimal = false;
+  std::string problem = {};  ///< why there are no figures
+};
 
 /// Refers to model and cluster.
 struct PlanSearch {
@@ -43,6 +55,7 @@ struct PlanSearch {
   std::vector<std::optional<RunCost>> costs;  ///< of result.plans; empty without --tokens
   std::string validation;                     ///< of the first plan
   Seconds time;
+  std::vector<BestOfTrainer> trainers;              ///< see trainer_comparison.hpp
   std::optional<FewestDevices> fewest_devices;      ///< --gpus auto
   std::optional<LongestSequence> longest_sequence;  ///< --seq max
 };

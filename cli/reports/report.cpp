@@ -118,7 +118,14 @@ std::string equal_plans_text(std::span<const PlanFigures> plans) {
          equal_within_error(*plans.front().range, *plans[equal].range))
     ++equal;
   if (equal < 2) return "";
-  return fmt::format("Plans 1 to {} are equal within the error of the prediction.\n", equal);
+  const auto simplest = std::ranges::min_element(
+      plans.first(equal), {}, [](const PlanFigures& f) { return feature_count(f.strategy); });
+  std::string text =
+      fmt::format("Plans 1 to {} are equal within the error of the prediction", equal);
+  if (simplest != plans.begin())
+    text += fmt::format("; plan {}, {} slower, is the simplest", simplest - plans.begin() + 1,
+                        percent(ratio(simplest->step_time, plans.front().step_time) - 1));
+  return text + ".\n";
 }
 
 }  // namespace
@@ -130,7 +137,7 @@ std::string plan_table(std::span<const PlanFigures> plans, const Table& more) {
                   "busiest", "exposed comm", "peak memory", "headroom");
   for (const PlanFigures& f : plans) {
     table.rows.push_back({std::to_string(table.rows.size() + 1), split_text(f.strategy),
-                          f.strategy.schedule, std::to_string(f.strategy.micro_batch),
+                          schedule_text(f.strategy), std::to_string(f.strategy.micro_batch),
                           to_text(f.strategy.recompute), std::to_string(f.strategy.zero),
                           to_text(f.step_time), fmt::format("{:.1f}", f.tokens_per_second_per_gpu),
                           percent(f.mfu), percent(f.bubble_of_period),

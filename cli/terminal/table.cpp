@@ -67,6 +67,7 @@ std::string to_markdown(const Table& table) {
 
 void append_columns(Table& table, const Table& more) {
   if (more.columns.empty()) return;
+  if (table.columns.empty()) table.rows.resize(more.rows.size());
   MW_CHECK(more.rows.size() == table.rows.size());
   table.columns.insert(table.columns.end(), more.columns.begin(), more.columns.end());
   for (std::size_t r = 0; r < more.rows.size(); ++r)

@@ -27,7 +27,7 @@ Table empty_table(const Columns&... columns) {
   return {.columns = {TableColumn{columns}...}, .rows = {}};
 }
 
-/// Appends the columns of a table with the same number of rows, or of an empty one.
+/// Appends the columns of a table with the same number of rows. Either may have no columns.
 void append_columns(Table& table, const Table& more);
 
 /// Title line and one line per row, each ended by '\n', without trailing spaces. Cells are UTF-8;

@@ -58,6 +58,19 @@ constexpr bool repeats_attention(const Strategy& s) {
 constexpr std::int64_t microbatch_count(const Strategy& s) {
   return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
 }
+/// Parallel sizes above 1 and options of the axes beyond their defaults: how far a plan is from
+/// plain training on one device.
+constexpr int feature_count(const Strategy& s) {
+  int count = 0;
+  for (const ParallelSize& size : kParallelSizes) count += s.degrees.*size.size > 1 ? 1 : 0;
+  const DataParallelism& data = s.data_parallelism;
+  for (const bool used : {s.model_parallelism.tensor_overlap,
+                          s.model_parallelism.context != ContextAlgorithm::kAllGather,
+                          data.overlap_gather, data.shard_ranks > 0, !data.reshard_after_forward,
+                          data.offload_optimizer, data.buckets.rule != BucketRule::kNone})
+    count += used ? 1 : 0;
+  return count;
+}
 
 struct Plan {
   Strategy strategy;

@@ -78,6 +78,10 @@ std::string split_text(const Strategy& strategy) {
   return text.empty() ? "one device" : text;
 }
 
+std::string schedule_text(const Strategy& strategy) {
+  return strategy.degrees.pipeline > 1 ? strategy.schedule : "-";
+}
+
 std::string options_text(const Strategy& s) {
   const DataParallelism& d = s.data_parallelism;
   std::string text = data_parallelism_text(s) + model_parallelism_text(s);

@@ -9,6 +9,9 @@ namespace meshwright {
 
 /// "TP8 PP8x3 DP16 SP": parallel sizes above 1; the number after x is the chunks per device.
 std::string split_text(const Strategy& strategy);
+/// The name of the schedule; "-" without a pipeline, where only the micro-batches of gradient
+/// accumulation follow each other.
+std::string schedule_text(const Strategy& strategy);
 /// "buckets megatron, overlapped gather, TP overlap": options of the axes that differ from their
 /// defaults.
 std::string options_text(const Strategy& strategy);

@@ -6,17 +6,14 @@
 namespace meshwright {
 namespace {
 
-/// Axes in use, and options beyond the defaults.
 int feature_count(const Candidate& c) {
-  int count = 0;
-  for (const ParallelSize& size : kParallelSizes) count += c.layout.degrees.*size.size > 1 ? 1 : 0;
-  const DataParallelism& data = c.replication.data;
-  for (const bool used : {c.pipeline.chunks > 1, c.layout.tensor_overlap,
-                          c.layout.context != ContextAlgorithm::kAllGather, data.overlap_gather,
-                          data.shard_ranks > 0, !data.reshard_after_forward, data.offload_optimizer,
-                          data.buckets.rule != BucketRule::kNone})
-    count += used ? 1 : 0;
-  return count;
+  Strategy s;
+  s.degrees = c.layout.degrees;
+  s.degrees.chunks = c.pipeline.chunks;
+  s.model_parallelism.tensor_overlap = c.layout.tensor_overlap;
+  s.model_parallelism.context = c.layout.context;
+  s.data_parallelism = c.replication.data;
+  return feature_count(s);
 }
 
 }  // namespace

@@ -224,6 +224,39 @@ TEST_F(Program, ReadsAPlanFromStandardInputAndWritesOneToStandardOutput) {
   EXPECT_TRUE(folder_.file_names().empty());
 }
 
+// The best plan of a program is that of a search restricted to it.
+TEST_F(Program, ComparesTheBestPlansOfTrainingPrograms) {
+  const Json open = Json::parse(run("plan" + job_ + "--json").standard_output);
+  ASSERT_EQ(open["trainers"].size(), 3u);
+  const double best = open["plans"][0]["step_time_ns"];
+  for (const Json& trainer : open["trainers"]) {
+    const std::string name = trainer["name"];
+    const Json own = Json::parse(run("plan" + job_ + "--json --trainer " + name).standard_output);
+    EXPECT_FALSE(own.contains("trainers")) << name;
+    EXPECT_EQ(trainer["plan"]["step_time_ns"], own["plans"][0]["step_time_ns"]) << name;
+    constexpr double kNanosecond = 1e-6;  // times are printed in whole ones
+    EXPECT_NEAR(trainer["slower"].get<double>(),
+                own["plans"][0]["step_time_ns"].get<double>() / best - 1, kNanosecond)
+        << name;
+  }
+  const Json fixed = Json::parse(run("plan" + job_ + "--attention flash --json").standard_output);
+  EXPECT_THAT(fixed["trainers"][2]["problem"].get<std::string>(), HasSubstr("flash attention"));
+  EXPECT_TRUE(fixed["trainers"][2]["plan"].is_null());
+}
+
+TEST_F(Program, LeavesTheMarginFree) {
+  const auto most_memory = [&](const std::string& margin) {
+    std::int64_t most = 0;
+    const Json json = Json::parse(run("plan" + job_ + "--json " + margin).standard_output);
+    for (const Json& plan : json["plans"])
+      most = std::max(most, plan["peak_memory_bytes"].get<std::int64_t>());
+    return most;
+  };
+  constexpr std::int64_t kCapacity = std::int64_t{80} << 30, kMargin = std::int64_t{76} << 30;
+  EXPECT_GT(most_memory(""), kCapacity - kMargin);
+  EXPECT_LE(most_memory("--margin 76GiB"), kCapacity - kMargin);
+}
+
 TEST_F(Program, LeavesNoFileBehindWhenInterrupted) {
   const ProgramRun planned = run("plan" + job_ + "-o -");
   ASSERT_EQ(planned.exit_code, 0);

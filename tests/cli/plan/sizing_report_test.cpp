@@ -40,7 +40,7 @@ class SizingReport : public testing::Test {
     request_.run = PlannedRun{.tokens = 6'553'600'000};  // 100,000 steps of 65,536 tokens
     request_.deadline = Seconds(86'400 * 2.0);
     model_.text.name = "gpt2";
-    cluster_ = load_plan_cluster("p5.48xlarge", {});
+    cluster_ = load_plan_cluster("p5.48xlarge", {}, Bytes());
     add_point(8, Seconds(2.7));     // 270,000 s = 3.125 days
     add_point(16, Seconds(1.35));   // 1.5625 days
     add_point(32, Seconds(0.675));  // 0.78125 days

@@ -42,5 +42,26 @@ TEST(SplitText, ListsSizesAboveOne) {
   EXPECT_EQ(split_text(s), "TP8 PP4x3 SP");
 }
 
+TEST(ScheduleText, NamesTheScheduleOfAPipelineOnly) {
+  Strategy s;
+  s.schedule = "zb-v";
+  EXPECT_EQ(schedule_text(s), "-");
+  s.degrees.pipeline = 2;
+  EXPECT_EQ(schedule_text(s), "zb-v");
+}
+
+// tp 8 and dp 4; overlap of tensor-parallel communication and buckets.
+TEST(FeatureCount, CountsAxesAndOptions) {
+  Strategy s;
+  EXPECT_EQ(feature_count(s), 0);
+  s.degrees.tensor = 8;
+  s.degrees.data = 4;
+  s.zero = 1;
+  EXPECT_EQ(feature_count(s), 2);
+  s.model_parallelism.tensor_overlap = true;
+  s.data_parallelism.buckets = {.rule = BucketRule::kPyTorch, .bytes = {}};
+  EXPECT_EQ(feature_count(s), 4);
+}
+
 }  // namespace
 }  // namespace meshwright
