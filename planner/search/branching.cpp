@@ -25,11 +25,11 @@ bool suits(const Replication& replication, const PipelineChoice& pipeline) {
 
 }  // namespace
 
-void Outcome::prune(PruneReason reason, std::int64_t count) {
+void NodeOutcome::prune(PruneReason reason, std::int64_t count) {
   pruned[static_cast<std::size_t>(reason)] += count;
 }
 
-void Outcome::note(const Candidate& lacking, const MemoryShortfall& found) {
+void NodeOutcome::note(const Candidate& lacking, const MemoryShortfall& found) {
   if (shortfall && shortfall->needed <= found.needed) return;
   candidate = lacking;
   shortfall = found;
@@ -67,13 +67,13 @@ bool Branching::is_beaten(const Node& node) const {
                           node.pipeline < 0 ? nullptr : &pipeline_of(node));
 }
 
-Outcome Branching::judge(const Node& node) {
+NodeOutcome Branching::judge(const Node& node) {
   if (node.pipeline < 0) return node.is_priced ? divide_layout(node) : price_layout(node);
   if (node.replication < 0) return node.is_timed ? divide_pipeline(node) : time_pipeline(node);
   return node.is_checked ? simulate_candidate(node) : check_candidate(node);
 }
 
-Outcome Branching::price_layout(const Node& node) {
+NodeOutcome Branching::price_layout(const Node& node) {
   const SearchSpace::Branch& branch = branch_of(node);
   const bool shares_ends = std::ranges::any_of(
       space_.pipelines(branch),
@@ -82,13 +82,13 @@ Outcome Branching::price_layout(const Node& node) {
   priced.is_priced = true;
   priced.bound =
       costs_.layout_bound(branch.layout, costs_.layers(branch.layout, {})->passes, {}, shares_ends);
-  Outcome outcome;
+  NodeOutcome outcome;
   outcome.children.push_back(priced);
   return outcome;
 }
 
-Outcome Branching::divide_layout(const Node& node) {
-  Outcome outcome;
+NodeOutcome Branching::divide_layout(const Node& node) {
+  NodeOutcome outcome;
   const SearchSpace::Branch& branch = branch_of(node);
   const auto pipelines = space_.pipelines(branch);
   for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
@@ -139,8 +139,8 @@ const Replication* Branching::leanest_replication(const SearchSpace::Branch& bra
   return leanest;
 }
 
-Outcome Branching::time_pipeline(const Node& node) {
-  Outcome outcome;
+NodeOutcome Branching::time_pipeline(const Node& node) {
+  NodeOutcome outcome;
   Node timed = node;
   timed.is_timed = true;
   timed.bound = std::max(node.bound, costs_.schedule_time(candidate_of(node)));
@@ -148,8 +148,8 @@ Outcome Branching::time_pipeline(const Node& node) {
   return outcome;
 }
 
-Outcome Branching::divide_pipeline(const Node& node) {
-  Outcome outcome;
+NodeOutcome Branching::divide_pipeline(const Node& node) {
+  NodeOutcome outcome;
   const auto replications = space_.replications(branch_of(node));
   Candidate candidate = candidate_of(node);
   const SharedLayers layers = costs_.layers(candidate.layout, candidate.recompute);
@@ -170,8 +170,8 @@ Outcome Branching::divide_pipeline(const Node& node) {
   return outcome;
 }
 
-Outcome Branching::check_candidate(const Node& node) {
-  Outcome outcome;
+NodeOutcome Branching::check_candidate(const Node& node) {
+  NodeOutcome outcome;
   Candidate candidate = candidate_of(node);
   const Plan plan = costs_.plan_of(candidate);
   if (job_.fixed.trainer && !can_run(job_.fixed.trainer->abilities, plan)) {
@@ -204,7 +204,7 @@ Ticks Branching::bound_with_blocks(const Node& node, const Candidate& candidate)
   return is_beaten(other) ? other.bound : std::max(other.bound, costs_.schedule_time(candidate));
 }
 
-bool Branching::choose_blocks(Candidate& candidate, int least, bool rough, Outcome& outcome) {
+bool Branching::choose_blocks(Candidate& candidate, int least, bool rough, NodeOutcome& outcome) {
   MemoryShortfall shortfall;
   const auto reason = screen_.choose_blocks(candidate, least, rough, shortfall);
   if (!reason) return true;
@@ -213,8 +213,8 @@ bool Branching::choose_blocks(Candidate& candidate, int least, bool rough, Outco
   return false;
 }
 
-Outcome Branching::simulate_candidate(const Node& node) {
-  Outcome outcome;
+NodeOutcome Branching::simulate_candidate(const Node& node) {
+  NodeOutcome outcome;
   Candidate candidate = candidate_of(node);
   std::optional<MemoryShortfall> shortfall = screen_.shortfall_of(candidate);
   std::optional<TaskGraph> graph;

@@ -26,7 +26,7 @@ struct Node {
 };
 
 /// What came of a node.
-struct Outcome {
+struct NodeOutcome {
   std::vector<Node> children;  ///< or the node itself with a higher bound
   std::array<std::int64_t, kPruneReasonCount> pruned{};
   std::optional<Ticks> step_time;            ///< it was simulated
@@ -44,7 +44,7 @@ class Branching {
   Branching(const SearchJob& job, const SearchSpace& space, const Incumbents& incumbents);
 
   /// Prices, bounds, divides or simulates a node. May be called from several threads.
-  Outcome judge(const Node& node);
+  NodeOutcome judge(const Node& node);
 
   bool is_beaten(const Node& node) const;
   std::int64_t candidates_below(const Node& node) const;
@@ -55,17 +55,17 @@ class Branching {
   const PipelineChoice& pipeline_of(const Node& node) const;
   Candidate candidate_of(const Node& node) const;
 
-  Outcome price_layout(const Node& node);
-  Outcome divide_layout(const Node& node);
-  Outcome time_pipeline(const Node& node);
-  Outcome divide_pipeline(const Node& node);
-  Outcome check_candidate(const Node& node);
-  Outcome simulate_candidate(const Node& node);
+  NodeOutcome price_layout(const Node& node);
+  NodeOutcome divide_layout(const Node& node);
+  NodeOutcome time_pipeline(const Node& node);
+  NodeOutcome divide_pipeline(const Node& node);
+  NodeOutcome check_candidate(const Node& node);
+  NodeOutcome simulate_candidate(const Node& node);
 
   const Replication* leanest_replication(const SearchSpace::Branch& branch,
                                          const PipelineChoice& pipeline) const;
   Ticks bound_with_blocks(const Node& node, const Candidate& candidate);
-  bool choose_blocks(Candidate& candidate, int least, bool rough, Outcome& outcome);
+  bool choose_blocks(Candidate& candidate, int least, bool rough, NodeOutcome& outcome);
 
   const SearchJob& job_;
   const SearchSpace& space_;

@@ -138,10 +138,10 @@ class Search {
       if (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time())
         return false;
       const std::vector<Node> batch = next_batch();
-      std::vector<Outcome> outcomes(batch.size());
+      std::vector<NodeOutcome> outcomes(batch.size());
       parallel_for(batch.size(), job_.threads,
                    [&](std::size_t i) { outcomes[i] = branching_.judge(batch[i]); });
-      for (const Outcome& outcome : outcomes) settle(outcome);
+      for (const NodeOutcome& outcome : outcomes) settle(outcome);
       if (options_.progress) options_.progress(settled_, certificate_.candidates);
     }
     return true;
@@ -178,7 +178,7 @@ class Search {
     settled_ += count;
   }
 
-  void settle(const Outcome& outcome) {
+  void settle(const NodeOutcome& outcome) {
     for (std::size_t i = 0; i < outcome.pruned.size(); ++i)
       prune(static_cast<PruneReason>(i), outcome.pruned[i]);
     for (const Node& child : outcome.children) open_.push(child);
