@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -95,9 +94,8 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
 namespace {
 
 /// The gathers of one stage on one rank.
-struct StageGathers {
-  std::map<std::int32_t, Ticks> works;  ///< of all units; passes share them
-  std::set<std::int32_t> microbatches;
+struct GathersFound {
+  std::map<std::int32_t, Ticks> works;         ///< of all units; passes share them
   std::pair<std::int32_t, std::int32_t> unit;  ///< of the last gather: micro-batch, task before it
   Ticks of_unit, of_largest_unit;
   Stream stream = Stream::kData;
@@ -110,13 +108,12 @@ struct StageGathers {
     unit = of;
     of_largest_unit = std::max(of_largest_unit, of_unit);
     works[task.work.value] = duration;
-    microbatches.insert(task.microbatch);
     stream = task.stream;
   }
-  Ticks least_time() const {
-    Ticks pass = Ticks() - of_largest_unit;
-    for (const auto& [work, duration] : works) pass += duration;
-    return std::max(Ticks(), pass) * (2 * static_cast<std::int64_t>(microbatches.size()));
+  Ticks of_pass() const {
+    Ticks sum;
+    for (const auto& [work, duration] : works) sum += duration;
+    return sum;
   }
 };
 
@@ -124,7 +121,7 @@ struct StageGathers {
 
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
                             bool gathers_twice) {
-  std::map<std::pair<std::size_t, std::int16_t>, StageGathers> gathers;  // by rank and stage
+  std::map<std::pair<std::size_t, std::int16_t>, GathersFound> gathers;  // by rank and stage
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::int32_t> last_pass(ranks, -1);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
@@ -159,12 +156,42 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     }
   }
   times.rest = norm + *std::max_element(after_norm.begin(), after_norm.end());
-  if (gathers_twice)
-    for (const auto& [place, of_stage] : gathers)
-      stream_times[place.first * kStreamCount + static_cast<std::size_t>(of_stage.stream)] +=
-          of_stage.least_time();
   times.communication = *std::max_element(stream_times.begin(), stream_times.end());
+  if (!gathers_twice) return times;
+  times.beside_gathers.assign(ranks, Ticks());
+  for (const auto& [place, found] : gathers) {
+    const auto& [rank, stage] = place;
+    times.gathers.push_back({.rank = rank,
+                             .stage = StageId(stage),
+                             .pass = found.of_pass(),
+                             .largest_unit = found.of_largest_unit});
+    times.beside_gathers[rank] =
+        stream_times[rank * kStreamCount + static_cast<std::size_t>(found.stream)];
+  }
   return times;
+}
+
+Ticks time_with_gathers(const StepEndTimes& end, const Schedule& schedule) {
+  struct Passes {
+    std::int64_t count = 0, after_itself = 0;
+  };
+  std::vector<Passes> of_stage(schedule.placement.device_of_stage.size());
+  for (const std::vector<Action>& order : schedule.orders) {
+    StageId last{-1};
+    for (const Action& action : order) {
+      if (action.pass == Pass::kBackwardWeight) continue;  // needs no parameters
+      Passes& passes = of_stage[action.stage.index()];
+      ++passes.count;
+      if (action.stage == last) ++passes.after_itself;
+      last = action.stage;
+    }
+  }
+  std::vector<Ticks> ranks = end.beside_gathers;
+  for (const StepEndTimes::StageGathers& gathers : end.gathers) {
+    const Passes& passes = of_stage[gathers.stage.index()];
+    ranks[gathers.rank] += gathers.pass * passes.count - gathers.largest_unit * passes.after_itself;
+  }
+  return ranks.empty() ? Ticks() : *std::max_element(ranks.begin(), ranks.end());
 }
 
 namespace {

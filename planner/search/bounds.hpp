@@ -20,17 +20,30 @@ struct StepEndTimes {
   /// After all gradients are reduced: gradient norm, slowest update, all-gather of weights.
   Ticks rest;
   /// Of the rank with the most: collectives before the update on one stream, which also run beside
-  /// passes. Of gathers as many as in any order of the micro-batches.
+  /// passes, without `gathers`.
   Ticks communication;
+  /// Parameter gathers of the passes of one stage. A pass may start with the unit that the pass
+  /// before it ended with and that is still gathered.
+  struct StageGathers {
+    std::size_t rank = 0;
+    StageId stage;
+    Ticks pass, largest_unit;  ///< all units; the one that takes longest
+    friend bool operator==(const StageGathers&, const StageGathers&) = default;
+  };
+  std::vector<StageGathers> gathers = {};
+  std::vector<Ticks> beside_gathers = {};  ///< by rank: other collectives on their stream
   friend bool operator==(const StepEndTimes&, const StepEndTimes&) = default;
 };
 
 /// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
 /// `gathers_twice`: parameters are gathered for both passes of every micro-batch (ZeRO 3 with
-/// resharding). A pass may start with the unit that the pass before it ended with and that is still
-/// gathered, so that all units of a stage but the largest one count.
+/// resharding, at most one unit ahead); otherwise gathers are not counted.
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
                             bool gathers_twice = false);
+
+/// Lower bound of the time that the gathers and the other collectives of their stream take on the
+/// rank with the most, in the order of `schedule`. O(actions).
+Ticks time_with_gathers(const StepEndTimes& end, const Schedule& schedule);
 
 /// Lower bound of the step time of a pipeline with flush; `parts` by part of the model.
 ///

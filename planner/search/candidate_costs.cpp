@@ -169,7 +169,13 @@ Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks schedule
       step_end(candidate, *stage_cut(costs, candidate.pipeline, candidate.recompute));
   StepEndTimes end = known.end;
   const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
-  end.communication += known.more_communication * (microbatches / known.microbatches - 1);
+  const std::int64_t more_rounds = microbatches / known.microbatches - 1;
+  end.communication += known.more_communication * more_rounds;
+  for (std::size_t rank = 0; rank < end.beside_gathers.size(); ++rank)
+    end.beside_gathers[rank] += known.more_beside_gathers[rank] * more_rounds;
+  if (!end.gathers.empty())
+    end.communication =
+        std::max(end.communication, time_with_gathers(end, *schedule_of(candidate)));
   const Ticks least_reduction = *std::min_element(end.reduction.begin(), end.reduction.end());
   return std::max(scheduled + least_reduction + end.rest,
                   step_bound(*candidate.pipeline.placement,
@@ -247,9 +253,12 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
                           gathers_twice);
   };
   known.end = end_with(known.microbatches);
-  if (candidate.replication.zero >= 2)  // communicates in every micro-batch
-    known.more_communication =
-        end_with(2 * known.microbatches).communication - known.end.communication;
+  if (candidate.replication.zero < 2) return known;
+  const StepEndTimes twice = end_with(2 * known.microbatches);  // every micro-batch communicates
+  known.more_communication = twice.communication - known.end.communication;
+  known.more_beside_gathers = twice.beside_gathers;
+  for (std::size_t rank = 0; rank < twice.beside_gathers.size(); ++rank)
+    known.more_beside_gathers[rank] = twice.beside_gathers[rank] - known.end.beside_gathers[rank];
   return known;
 }
 

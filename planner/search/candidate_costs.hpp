@@ -69,7 +69,8 @@ class CandidateCosts {
   struct KnownStepEnd {
     StepEndTimes end = {};
     std::int64_t microbatches = 1;
-    Ticks more_communication = {};  ///< for as many micro-batches more
+    Ticks more_communication = {};                ///< for as many micro-batches more
+    std::vector<Ticks> more_beside_gathers = {};  ///< likewise
   };
   KnownStepEnd step_end(const Candidate& candidate, const std::vector<int>& cut);
   KnownStepEnd price_step_end(const Candidate& candidate, const std::vector<int>& cut) const;
