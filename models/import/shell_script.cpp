@@ -12,6 +12,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kLongestShellValue = 1 << 16, kMostShellWords = 100'000;
+constexpr std::size_t kMostShellCharacters = 1 << 24;  ///< of all words together, expanded
 constexpr int kDeepestShellExpansion = 16;
 
 bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -185,6 +186,10 @@ class ShellReader {
   void add(const std::string& text) {
     field_ += text;
     has_field_ = true;
+    if ((character_count_ += text.size()) > kMostShellCharacters)
+      refuse(source_, line_,
+             fmt::format("the variables expand to more than {} characters", kMostShellCharacters),
+             "check that this is a launch script");
     if (field_.size() > kLongestShellValue)
       refuse(source_, line_, fmt::format("word of more than {} characters", kLongestShellValue),
              "");
@@ -329,7 +334,7 @@ class ShellReader {
   std::string_view text_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::size_t word_count_ = 0;
+  std::size_t word_count_ = 0, character_count_ = 0;
   ShellScript script_;
   std::vector<std::string> fields_;
   std::string field_;

@@ -67,6 +67,10 @@ TEST(ShellScript, RejectsWhatHasNoEndAndWhatGrowsWithoutLimit) {
   for (int i = 0; i < 40; ++i) doubling += "A=$A$A\n";
   EXPECT_THAT(complaints_of([&] { read_shell_script(script_of(doubling)); }),
               HasSubstr("more than 65536 characters"));
+  std::string repeated = "A=" + std::string(60'000, 'x') + "\nrun";
+  for (int i = 0; i < 1000; ++i) repeated += " $A";  // 60 MB
+  EXPECT_THAT(complaints_of([&] { read_shell_script(script_of(repeated)); }),
+              HasSubstr("expand to more than 16777216 characters"));
 }
 
 // ---- layouts and patterns -----------------------------------------------------------------------
