@@ -34,6 +34,7 @@ void Incumbents::offer(const Candidate& candidate, Ticks step_time) {
     if (step_time == best.step_time && !is_simpler(candidate, best.candidate)) return;
     best = {step_time, candidate};
   }
+  if (!best_ || step_time < *best_) best_ = step_time;
   const std::vector<const Row*> rows = ranked();
   if (rows.size() == top_) limit_ = rows.back()->step_time;
 }

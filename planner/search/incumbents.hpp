@@ -27,6 +27,7 @@ class Incumbents {
   /// At most `top` rows, best first; ties are broken by simplicity.
   std::vector<const Row*> ranked() const;
   bool empty() const { return best_of_row_.empty(); }
+  Ticks best() const { return *best_; }  ///< there must be one
 
  private:
   using RowKey = std::tuple<ParallelDegrees, const ScheduleRule*, int>;
@@ -37,6 +38,7 @@ class Incumbents {
   /// differ in chunks, schedule and micro-batch.
   bool fine_rows_ = false;
   std::map<RowKey, Row> best_of_row_;
+  std::optional<Ticks> best_;
   std::optional<Ticks> limit_;  ///< step time of the last row, if the table is full
 };
 

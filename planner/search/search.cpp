@@ -85,6 +85,9 @@ constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch =
 /// few other nodes.
 constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
 
+/// Nodes that are judged for the rows below plan 1 in any case.
+constexpr std::int64_t kLeastJudgedForRows = 8192;
+
 class Search {
  public:
   /// `options.top` >= 1.
@@ -137,7 +140,9 @@ class Search {
       if (options_.canceled && options_.canceled()) return false;
       if (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time())
         return false;
+      if (has_spent_enough_on_rows()) return false;
       const std::vector<Node> batch = next_batch();
+      judged_ += std::ranges::count_if(batch, &Node::is_priced);
       std::vector<NodeOutcome> outcomes(batch.size());
       parallel_for(batch.size(), job_.threads,
                    [&](std::size_t i) { outcomes[i] = branching_.judge(batch[i]); });
@@ -145,6 +150,14 @@ class Search {
       if (options_.progress) options_.progress(settled_, certificate_.candidates);
     }
     return true;
+  }
+
+  /// After plan 1 is proved optimal, the search for the other rows takes at most as long again.
+  bool has_spent_enough_on_rows() {
+    if (most_judged_) return judged_ > *most_judged_;
+    if (incumbents_.empty() || open_.lowest_bound() < incumbents_.best()) return false;
+    most_judged_ = judged_ + std::max(judged_, kLeastJudgedForRows);
+    return false;
   }
 
   std::vector<Node> next_batch() {
@@ -201,7 +214,7 @@ class Search {
     if (complete) return;
     certificate_.gap = 1;
     if (incumbents_.empty() || open_.empty()) return;
-    const Ticks best = incumbents_.ranked().front()->step_time, bound = open_.lowest_bound();
+    const Ticks best = incumbents_.best(), bound = open_.lowest_bound();
     certificate_.gap = best > bound ? ratio(best - bound, best) : 0;
   }
 
@@ -233,6 +246,8 @@ class Search {
   OpenNodes open_;
   std::optional<Leanest> leanest_;
   std::int64_t settled_ = 0;
+  std::int64_t judged_ = 0;                  ///< priced nodes
+  std::optional<std::int64_t> most_judged_;  ///< known once plan 1 is proved optimal
   SearchCertificate certificate_;
 };
 

@@ -42,7 +42,8 @@ struct SearchCertificate {
   std::int64_t candidates = 0;
   std::array<std::int64_t, kPruneReasonCount> pruned{};
   std::int64_t simulated = 0;
-  /// True if every candidate of the space was simulated or pruned by a valid bound.
+  /// True if every candidate of the space was simulated or pruned by a valid bound: then all rows
+  /// are the best of their parallel sizes.
   bool proved_optimal = false;
   /// (best - lower bound of unevaluated candidates) / best; 0: the best plan is optimal, 1: no
   /// bound is known.
