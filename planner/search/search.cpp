@@ -85,6 +85,9 @@ constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch =
 /// few other nodes.
 constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
 
+/// Layouts of a space whose pricing takes seconds.
+constexpr std::size_t kBranchesOfLargeSpace = 50'000;
+
 /// Nodes that are judged for the rows below plan 1 in any case.
 constexpr std::int64_t kLeastJudgedForRows = 8192;
 
@@ -109,6 +112,14 @@ class Search {
     const bool complete = judge_all();
     certify(complete);
     return result();
+  }
+
+  bool is_large() const { return space_.branches.size() > kBranchesOfLargeSpace; }
+  /// A plan of the space, from elsewhere: before run().
+  void offer(const Incumbents::Row& row) { incumbents_.offer(row.candidate, row.step_time); }
+  /// After run(). Null if nothing was found.
+  const Incumbents::Row* best() const {
+    return incumbents_.empty() ? nullptr : incumbents_.ranked().front();
   }
 
   /// Why nothing fits; after run().
@@ -281,8 +292,30 @@ bool may_offload(const SearchJob& job) {
          job.fixed.data_parallelism.kind != DataParallelKind::kOneProcess;
 }
 
+/// In large spaces, looks for a good plan in a small part first: without context parallelism, with
+/// micro-batches of one sequence, ZeRO 1, and no recomputation or, if nothing fits, all of it.
+void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search& search) {
+  if (!search.is_large()) return;
+  SearchJob part = job;
+  if (!part.fixed.context) part.fixed.context = 1;
+  if (!part.fixed.micro_batch) part.fixed.micro_batch = 1;
+  if (!part.fixed.zero) part.fixed.zero = 1;
+  SearchOptions one = options;
+  one.top = 1;
+  one.progress = {};
+  for (const Recompute& recompute : {Recompute{}, Recompute{.kind = RecomputeKind::kFull}}) {
+    if (!job.fixed.recompute) part.fixed.recompute = recompute;
+    Search quick(part, one);
+    quick.run();
+    if (quick.best() == nullptr) continue;
+    search.offer(*quick.best());
+    return;
+  }
+}
+
 SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& options) {
   Search search(job, options);
+  offer_good_plan(job, options, search);
   SearchResult result = search.run();
   if (!result.plans.empty() || result.infeasible) return result;
   if (may_offload(job)) {

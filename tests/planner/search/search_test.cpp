@@ -257,6 +257,21 @@ TEST(Search, GivesTheBestPlanSoFarWhenItIsOutOfTime) {
   EXPECT_GE(ratio(best, found), 1 - result.certificate.gap - 1e-9);
 }
 
+// 74,000 layouts: a plan of a small part of the space is there before they are priced.
+TEST(Search, HasAPlanEarlyInALargeSpace) {
+  SmallJob large(model_from_config(find_model("qwen3-235b-a22b")), kPlenty, {256, 1024, 4096});
+  ASSERT_GT(large.space().branches.size(), 50'000u);
+  int asked = 0;
+  SearchOptions options{.top = 3, .threads = 2};
+  options.is_out_of_time = [&] { return ++asked > 0; };
+  const SearchResult result = large.search(options);
+  ASSERT_EQ(result.plans.size(), 1u);
+  EXPECT_TRUE(fits_in_memory(result.plans.front().evaluation));
+  EXPECT_EQ(result.plans.front().plan.strategy.zero, 1);
+  EXPECT_FALSE(result.certificate.proved_optimal);
+  EXPECT_LE(asked, 3);
+}
+
 TEST(Search, ComputesInWhatTheDeviceHas) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   small.cluster = cluster_from_toml(find_cluster("dgx-v100"));  // no bf16
