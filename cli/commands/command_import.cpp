@@ -125,9 +125,9 @@ std::string import_notes(const ImportedJob& imported, const Job& job) {
       fmt::format("{} on {}: {}, {} GPUs\n", job.file.model_name, job.file.cluster_name,
                   strategy_text(imported.strategy), rank_count(imported.strategy.degrees));
   for (const std::string& one : imported.notes) text += fmt::format("note: {}\n", one);
-  if (!imported.not_modelled.empty())
-    text += fmt::format("warning: these options change time or memory and are not modelled: {}\n",
-                        fmt::join(imported.not_modelled, " "));
+  if (!imported.not_modeled.empty())
+    text += fmt::format("warning: these options change time or memory and are not modeled: {}\n",
+                        fmt::join(imported.not_modeled, " "));
   if (!imported.ignored.empty())
     text += fmt::format("ignored: {}\n", fmt::join(imported.ignored, " "));
   return text;

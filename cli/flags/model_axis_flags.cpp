@@ -11,6 +11,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "core/base/number_from_text.hpp"
+#include "core/base/split_at_commas.hpp"
 
 namespace meshwright {
 namespace {
@@ -56,12 +57,8 @@ constexpr CountRange kStageRange{.smallest = 0, .largest = 1 << 16};
 /// "4,3": one number per stage.
 std::vector<int> parse_list(const std::string& flag, const std::string& text) {
   std::vector<int> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    values.push_back(
-        static_cast<int>(parse_count(flag, text.substr(begin, end - begin), kStageRange)));
-    begin = end + 1;
-  }
+  for (const std::string_view word : split_at_commas(text))
+    values.push_back(static_cast<int>(parse_count(flag, std::string(word), kStageRange)));
   return values;
 }
 

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "core/base/split_at_commas.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -42,11 +44,9 @@ SweptFlag swept_flag_from_text(const std::string& text) {
   const std::size_t equals = text.find('=');
   SweptFlag swept{.flag = text.substr(0, equals), .values = {}};
   if (!swept.flag.starts_with("--")) swept.flag = "--" + swept.flag;
-  for (std::size_t begin = equals; begin != std::string::npos;) {
-    const std::size_t end = text.find(',', ++begin);
-    swept.values.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
-    begin = end;
-  }
+  if (equals != std::string::npos)
+    for (const std::string_view value : split_at_commas(std::string_view(text).substr(equals + 1)))
+      swept.values.emplace_back(value);
   const bool has_empty = std::any_of(swept.values.begin(), swept.values.end(),
                                      [](const auto& v) { return v.empty(); });
   if (swept.values.empty() || has_empty || swept.flag == "--")

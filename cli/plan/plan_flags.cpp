@@ -8,6 +8,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/usage_error.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/base/split_at_commas.hpp"
 
 namespace meshwright {
 namespace {
@@ -54,16 +55,6 @@ void add_run_cost_flags(CLI::App& command, PlanFlags& flags) {
             "US dollars per GPU-hour (default: price of the cluster's nodes, if it has one)");
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 const std::string& required_value(const std::string& value, const char* flag, const char* example) {
   if (!value.empty()) return value;
   refuse_flag(flag, "missing required option",
@@ -71,7 +62,9 @@ const std::string& required_value(const std::string& value, const char* flag, co
 }
 
 std::vector<std::string> names_of(const std::string& value, const char* flag, const char* example) {
-  std::vector<std::string> names = split_at_commas(required_value(value, flag, example));
+  std::vector<std::string> names;
+  for (const std::string_view name : split_at_commas(required_value(value, flag, example)))
+    names.emplace_back(name);
   for (const std::string& name : names)
     if (name.empty())
       refuse_flag(flag, fmt::format("empty name in '{}'", value), "separate names by one comma");
@@ -97,7 +90,8 @@ SizeRange size_range_from_text(const std::string& text) {
 std::vector<SizeRange> gpu_sizes_from_text(const std::string& text) {
   std::vector<SizeRange> sizes;
   if (text == kAutomatic) return sizes;
-  for (const std::string& part : split_at_commas(text)) sizes.push_back(size_range_from_text(part));
+  for (const std::string_view part : split_at_commas(text))
+    sizes.push_back(size_range_from_text(std::string(part)));
   return sizes;
 }
 

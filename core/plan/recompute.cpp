@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/number_from_text.hpp"
+#include "core/base/split_at_commas.hpp"
 
 namespace meshwright {
 namespace {
@@ -16,16 +17,6 @@ constexpr std::array<std::string_view, kRecomputeModuleCount> kModuleNames{
     "core_attn", "layernorm", "mla_up_proj", "moe_act", "mlp", "moe", "shared_experts"};
 constexpr std::string_view kBlockPrefix = "block:", kModulesPrefix = "modules:";
 constexpr std::size_t kMostStagesInList = 1 << 16;
-
-std::vector<std::string_view> split_at_commas(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
 
 std::optional<Recompute> blocks_from_text(std::string_view text) {
   Recompute recompute{.kind = RecomputeKind::kBlocks};

@@ -24,8 +24,8 @@ struct ImportedJob {
   StageCut cut;
   std::string trainer;             ///< profile: "megatron-core"
   std::vector<std::string> notes;  ///< assumptions
-  /// Options that change time or memory and are not modelled, and those that change neither.
-  std::vector<std::string> not_modelled, ignored;
+  /// Options that change time or memory and are not modeled, and those that change neither.
+  std::vector<std::string> not_modeled, ignored;
 };
 
 /// A shell script with pretrain_gpt.py, or a list of its options. InputError for missing options

@@ -123,7 +123,7 @@ ImportedJob import_megatron(const NamedText& source, const JobImportOptions& opt
     job.model = *options.model;
   }
   for (const std::string& name : shape.unused())
-    (affects_time_or_memory(name) ? job.not_modelled : job.ignored).push_back("--" + name);
+    (affects_time_or_memory(name) ? job.not_modeled : job.ignored).push_back("--" + name);
   return job;
 }
 

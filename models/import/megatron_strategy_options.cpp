@@ -55,7 +55,7 @@ class StrategyOptions {
     const std::size_t kind = o_.choice("cp-comm-type", kinds, 1);
     if (s_.degrees.context > 1)
       m.context = kind == 3 ? ContextAlgorithm::kRing : static_cast<ContextAlgorithm>(kind);
-    if (kind == 3) note("cp-comm-type a2a+p2p is modelled as p2p");
+    if (kind == 3) note("cp-comm-type a2a+p2p is modeled as p2p");
     const double capacity = o_.number("moe-expert-capacity-factor", 0);
     if (o_.has("moe-pad-expert-input-to-capacity")) m.routing.capacity = capacity;
     if (capacity > 0 && m.routing.capacity == 0) {
@@ -196,7 +196,7 @@ class StrategyOptions {
     if (granularity == 0 && method == 0) {
       s_.recompute.kind = RecomputeKind::kFull;
       if (count > 1)
-        note(fmt::format("recomputation of {} layers at a time is modelled as 1", count));
+        note(fmt::format("recomputation of {} layers at a time is modeled as 1", count));
     } else if (granularity == 0) {
       s_.recompute = {.kind = RecomputeKind::kBlocks, .blocks = static_cast<int>(count)};
     } else if (selective && modules.empty()) {

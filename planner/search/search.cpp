@@ -26,7 +26,7 @@ class OpenNodes {
  public:
   enum Stage : std::uint8_t { kUnpriced, kLayout, kPipeline, kCandidate, kStageCount };
 
-  /// One node per layout, in random order: those priced by then represent all when time is up.
+  /// One node per layout, in random order: if time runs out, a random sample has been priced.
   explicit OpenNodes(std::size_t branches) {
     std::vector<std::pair<std::uint64_t, std::int32_t>> order(branches);
     for (std::size_t i = 0; i < branches; ++i)

@@ -41,12 +41,11 @@ SearchResult search_lean(SizingJob job, const SearchOptions& options) {
   }
 }
 
-/// Cancels a search that started now if it takes longer than `patience` times `time`.
-std::function<bool()> cancel_after(const SizingOptions& options, std::optional<Seconds> time,
-                                   double patience) {
-  if (!time || !options.elapsed) return options.canceled;
-  return [&options, end = options.elapsed() + *time * patience] {
-    return is_canceled(options) || options.elapsed() > end;
+/// SearchOptions::canceled of a search that starts now and may run for `timeout`.
+std::function<bool()> cancel_after(const SizingOptions& options, std::optional<Seconds> timeout) {
+  if (!timeout || !options.elapsed) return options.canceled;
+  return [&options, deadline = options.elapsed() + *timeout] {
+    return is_canceled(options) || options.elapsed() > deadline;
   };
 }
 
@@ -54,11 +53,12 @@ enum class Fit : std::uint8_t { kYes, kNo, kUndecided };
 
 /// Whether any plan fits in memory, within half the time limit.
 Fit find_fit(SizingJob job, const SizingOptions& options) {
-  constexpr double kHalf = 0.5;
+  std::optional<Seconds> half_of_limit = options.time_limit;
+  if (half_of_limit) *half_of_limit = *half_of_limit / 2.0;
   const auto first_plan = [&] {
     return SearchOptions{.top = 1,
                          .threads = options.threads,
-                         .canceled = cancel_after(options, options.time_limit, kHalf),
+                         .canceled = cancel_after(options, half_of_limit),
                          .is_out_of_time = [] { return true; }};
   };
   if (job.choices.schedule == kSynthesizedSchedule) job.choices.schedule.reset();
@@ -83,10 +83,10 @@ Fit find_fit(const SizingJob& job, const SizingOptions& options,
 SearchResult search_patiently(const SizingJob& job, const SizingOptions& options,
                               std::optional<Seconds> share) {
   const auto search_options = [&] {
-    const std::function<bool()> is_over = cancel_after(options, share, 1);
+    const std::function<bool()> is_over = cancel_after(options, share);
     return SearchOptions{.top = options.top,
                          .threads = options.threads,
-                         .canceled = cancel_after(options, options.time_limit, 1),
+                         .canceled = cancel_after(options, options.time_limit),
                          .is_out_of_time = [=] { return share && is_over && is_over(); }};
   };
   SearchResult result = search_job(job, search_options());
