@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/plan/plan_numbers.hpp"
 #include "core/schedule/schedule.hpp"
 #include "models/families/load_model.hpp"
 #include "models/import/import_job.hpp"
@@ -17,6 +18,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::int64_t kLargestJobValue = std::int64_t{1} << 31;
+constexpr std::int64_t kMostJobGpus = 1 << 20;
 
 /// Keys "table.key" of a job file with torchtitan's defaults (torchtitan/config/job_config.py).
 class JobFile {
@@ -119,10 +121,9 @@ class JobFileReader {
  private:
   std::string key(std::string_view name) const { return fmt::format("parallelism.{}", name); }
   int degree(std::string_view name) {
-    constexpr std::int64_t kLargestDegree = 1 << 20;
     const std::int64_t value = f_.count(key(name), 1);
-    if (value <= kLargestDegree) return static_cast<int>(value);
-    f_.complain(key(name), fmt::format("{}: expected at most {}", value, kLargestDegree), "");
+    if (value <= kMostJobGpus) return static_cast<int>(value);
+    f_.complain(key(name), fmt::format("{}: expected at most {}", value, kMostJobGpus), "");
     return 1;
   }
 
@@ -162,7 +163,8 @@ class JobFileReader {
     d.expert_tensor = degree("expert_tensor_parallel_degree");
     if (d.expert == 1) d.expert_tensor = has_experts() ? d.tensor : 1;  // the key has no effect
     const int replicas = degree("data_parallel_replicate_degree");
-    const std::int64_t model = std::int64_t{d.tensor} * d.pipeline * d.context;
+    const std::int64_t other_ranks =
+        saturating_product({d.tensor, d.pipeline, d.context, replicas});
     std::int64_t shards = f_.count(key("data_parallel_shard_degree"), -1, -1);
     if (shards < 1 && !options_.gpus) {
       f_.complain(key("data_parallel_shard_degree"), "-1: depends on the number of GPUs",
@@ -170,14 +172,21 @@ class JobFileReader {
       return;
     }
     if (options_.gpus) {
-      if (*options_.gpus % (model * replicas) != 0 ||
-          (shards > 0 && *options_.gpus != model * replicas * shards)) {
+      if (*options_.gpus % other_ranks != 0 ||
+          (shards > 0 && *options_.gpus != saturating_product({other_ranks, shards}))) {
         f_.complain(key("data_parallel_shard_degree"),
                     fmt::format("the degrees do not multiply to {} GPUs", *options_.gpus),
                     "check --gpus");
         return;
       }
-      shards = *options_.gpus / (model * replicas);
+      shards = *options_.gpus / other_ranks;
+    }
+    if (const std::int64_t all = saturating_product({other_ranks, shards}); all > kMostJobGpus) {
+      f_.complain(key("data_parallel_shard_degree"),
+                  fmt::format("the degrees multiply to {} GPUs; at most {} are possible", all,
+                              kMostJobGpus),
+                  "");
+      return;
     }
     d.data = static_cast<int>(replicas * shards);
     if (replicas > 1 && shards > 1) s_.data_parallelism.shard_ranks = static_cast<int>(shards);
@@ -288,7 +297,7 @@ class JobFileReader {
     const std::string recipe = f_.text("quantize.linear.float8.recipe_name", "tensorwise");
     f_.text("quantize.linear.mx.recipe_name", "");
     if (recipe != "tensorwise")
-      job_.notes.push_back("fp8 scales per row are modelled as per tensor");
+      job_.notes.push_back("fp8 scales per row are modeled as per tensor");
     const bool gathers = f_.flag("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
     s_.precision.fp8_parameters = gathers && s_.dtype == Dtype::kFp8;
   }
@@ -300,7 +309,7 @@ class JobFileReader {
     if (mode == "selective") s_.recompute.kind = RecomputeKind::kTorchSelective;
     if (mode == "selective" && option != "op")
       job_.notes.push_back(
-          fmt::format("recomputation of every {}th block is modelled as selective by operator",
+          fmt::format("recomputation of every {}th block is modeled as selective by operator",
                       printable_text(option)));
     if (mode != "full" && mode != "selective" && mode != "none")
       f_.complain("activation_checkpoint.mode",
@@ -315,7 +324,7 @@ class JobFileReader {
   std::int64_t shards_ = 1;
 };
 
-/// Tables with keys that change time or memory, of those that are not modelled.
+/// True if a key that is not modeled affects the step time or memory.
 bool changes_time(std::string_view key) {
   return key.starts_with("parallelism.") || key.starts_with("quantize.") ||
          key == "training.enable_cpu_offload" || key == "training.dtype" ||
@@ -331,7 +340,7 @@ ImportedJob import_torchtitan(const NamedText& toml, const JobImportOptions& opt
   job.trainer = file.flag("compile.enable", false) ? "torchtitan" : "torchtitan-eager";
   file.throw_complaints();
   for (const std::string& name : file.unused())
-    (changes_time(name) ? job.not_modelled : job.ignored).push_back(name);
+    (changes_time(name) ? job.not_modeled : job.ignored).push_back(name);
   return job;
 }
 

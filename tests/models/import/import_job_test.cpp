@@ -144,7 +144,7 @@ TEST(ImportMegatron, NamesMissingAndInvalidOptions) {
 TEST(ImportMegatron, SeparatesOptionsThatChangeTimeFromOthers) {
   const ImportedJob job =
       megatron(std::string(kSmallModel) + "--cuda-graph-impl local --seed 1 --save x y", 1);
-  EXPECT_THAT(job.not_modelled, ElementsAre("--cuda-graph-impl"));
+  EXPECT_THAT(job.not_modeled, ElementsAre("--cuda-graph-impl"));
   EXPECT_THAT(job.ignored, ElementsAre("--seed", "--save"));
 }
 
@@ -289,6 +289,18 @@ TEST(ImportTorchtitan, ReadsAJobFileWithDefaults) {
   EXPECT_EQ(job.strategy.recompute.kind, RecomputeKind::kTorchSelective);
   EXPECT_THAT(job.blocks_per_stage, ElementsAre(8, 9, 8, 7));
   EXPECT_EQ(job.trainer, "torchtitan");
+}
+
+// 2^31 shards of 4 replicas: more than an int holds.
+TEST(ImportTorchtitan, RejectsMoreGpusThanAnyJobHas) {
+  const NamedText job{.name = "train.toml",
+                      .where = "train.toml",
+                      .text =
+                          "[model]\nname = 'llama3'\nflavor = '8B'\n[parallelism]\n"
+                          "data_parallel_shard_degree = 2147483648\n"
+                          "data_parallel_replicate_degree = 4\n"};
+  EXPECT_THAT(complaints_of([&] { import_torchtitan(job, {}); }),
+              HasSubstr("the degrees multiply to 8589934592 GPUs; at most 1048576 are possible"));
 }
 
 TEST(ImportTorchtitan, NamesInvalidKeysWithTheirPlace) {
