@@ -35,13 +35,6 @@ class ProgressLine {
   bool is_shown_ = false;
 };
 
-/// Seconds since the call of this function.
-std::function<Seconds()> start_clock() {
-  return [start = std::chrono::steady_clock::now()] {
-    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  };
-}
-
 /// Plans then have as much less memory.
 void keep_free(Bytes margin, Cluster& cluster) {
   for (auto& [name, device] : cluster.devices) {
@@ -124,6 +117,12 @@ PlanModel load_plan_model(const std::string& name) {
   NamedText text = find_model(name);
   ModelGraph graph = load_model_and_warn(text);
   return {.text = std::move(text), .graph = std::move(graph)};
+}
+
+std::function<Seconds()> start_clock() {
+  return [start = std::chrono::steady_clock::now()] {
+    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
 }
 
 std::optional<Seconds> time_limit_of(const PlanFlags& flags) {

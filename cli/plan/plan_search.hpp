@@ -1,6 +1,7 @@
 /// Inputs of `plan`, and one search with its figures.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct PlanCluster {
 PlanModel load_plan_model(const std::string& name);
 /// `margin`: of device memory, to leave free; UsageError if a device has no more.
 PlanCluster load_plan_cluster(const std::string& name, const SourceFlags& sources, Bytes margin);
+/// Seconds since the call of this function.
+std::function<Seconds()> start_clock();
 /// nullopt: no limit.
 std::optional<Seconds> time_limit_of(const PlanFlags& flags);
 

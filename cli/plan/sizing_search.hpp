@@ -19,8 +19,8 @@ struct SizingPoint {
 
 struct Sizing {
   std::vector<SizingPoint> points;  ///< by model, cluster and size, in the order of the flags
-  /// The point with the fewest GPUs that meets the deadline. Without a deadline, or if no point meets
-  /// it, the one with the fastest plan. Empty with several models, or if no point has a plan.
+  /// The point with the fewest GPUs that meets the deadline. Without a deadline, or if no point
+  /// meets it, the one with the fastest plan. Empty with several models, or if no point has a plan.
   std::optional<std::size_t> recommended;
   Seconds time;
 };

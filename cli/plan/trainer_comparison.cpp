@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/report.hpp"
@@ -31,22 +31,18 @@ bool takes_first_plan(const Trainer& trainer, const PlanSearch& search) {
 }
 
 void search_for(const Trainer& trainer, const PlanFlags& flags, const PlanSearch& search,
-                Seconds time_left, BestOfTrainer& best) {
+                const std::function<bool()>& is_out_of_time, BestOfTrainer& best) {
   const PlanCluster& on = *search.cluster;
   const auto cost_model = make_cost_model(on.cluster, trainer, on.calibration);
   FixedChoices choices = flags.choices;
   choices.trainer = trainer;
-  const auto start = std::chrono::steady_clock::now();
-  const SearchResult found = meshwright::search(
-      search.model->graph, on.cluster, *cost_model, search.goal, choices,
-      {.top = 1,
-       .threads = flags.threads.value_or(0),
-       .progress = {},
-       .canceled = is_interrupted,
-       .is_out_of_time = [&] {
-         return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-                            .count()) > time_left;
-       }});
+  const SearchResult found =
+      meshwright::search(search.model->graph, on.cluster, *cost_model, search.goal, choices,
+                         {.top = 1,
+                          .threads = flags.threads.value_or(0),
+                          .progress = {},
+                          .canceled = is_interrupted,
+                          .is_out_of_time = is_out_of_time});
   best.proved_optimal = found.certificate.proved_optimal;
   if (found.plans.empty()) {
     best.problem = found.infeasible ? found.infeasible->reason : "the search was interrupted";
@@ -57,16 +53,16 @@ void search_for(const Trainer& trainer, const PlanFlags& flags, const PlanSearch
 }
 
 BestOfTrainer best_of(const Trainer& trainer, const PlanFlags& flags, const PlanSearch& search,
-                      Seconds time_left) {
+                      const std::function<bool()>& is_out_of_time) {
   BestOfTrainer best{.trainer = trainer.name};
   if (takes_first_plan(trainer, search)) {
     best.figures = search.figures.front();
     best.proved_optimal = search.result.certificate.gap == 0;
-  } else if (time_left <= Seconds(0)) {
+  } else if (is_out_of_time()) {
     best.problem = "not searched: the time limit is reached";
   } else {
     try {
-      search_for(trainer, flags, search, time_left, best);
+      search_for(trainer, flags, search, is_out_of_time, best);
     } catch (const InputError& error) {  // a fixed choice that it does not have
       best.problem = error.diagnostics().front().what;
     }
@@ -88,16 +84,13 @@ std::vector<BestOfTrainer> best_of_trainers(const PlanFlags& flags, const PlanSe
   if (on.is_trainer_named || search.figures.empty() ||
       std::ranges::find(kComparedTrainers, on.trainer.name) == kComparedTrainers.end())
     return {};
-  const std::optional<Seconds> limit = time_limit_of(flags);
-  constexpr double kNoLimit = 1e9;
-  Seconds left = limit ? *limit - search.time : Seconds(kNoLimit);
+  const auto is_out_of_time = [limit = time_limit_of(flags), spent = search.time,
+                               elapsed = start_clock()] {
+    return limit && spent + elapsed() > *limit;
+  };
   std::vector<BestOfTrainer> found;
-  for (const Trainer& trainer : compared_trainers()) {
-    const auto start = std::chrono::steady_clock::now();
-    found.push_back(best_of(trainer, flags, search, left));
-    left = left -
-           Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
+  for (const Trainer& trainer : compared_trainers())
+    found.push_back(best_of(trainer, flags, search, is_out_of_time));
   return found;
 }
 
@@ -123,7 +116,8 @@ std::string trainer_comparison_text(const PlanSearch& search) {
   std::string without;
   for (const BestOfTrainer& best : search.trainers) {
     if (!best.figures) {
-      without += fmt::format("{}: {}\n", best.trainer, best.problem);
+      const bool names_it = best.problem.starts_with(best.trainer);
+      without += fmt::format("{}{}\n", names_it ? "" : best.trainer + ": ", best.problem);
       continue;
     }
     const PlanFigures& f = *best.figures;
@@ -134,7 +128,7 @@ std::string trainer_comparison_text(const PlanSearch& search) {
                           to_text(f.peak_memory), options_text(f.strategy)});
   }
   std::string text = "\nBest plan of each training program, with its own costs:\n";
-  if (!table.rows.empty()) text += to_text(table);
+  if (!table.rows.empty()) text += to_text(table);  // else each has a problem
   return text + without + "\n";
 }
 

@@ -303,6 +303,10 @@ void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search&
   SearchOptions one = options;
   one.top = 1;
   one.progress = {};
+  one.canceled = [&options] {
+    return (options.canceled && options.canceled()) ||
+           (options.is_out_of_time && options.is_out_of_time());
+  };
   for (const Recompute& recompute : {Recompute{}, Recompute{.kind = RecomputeKind::kFull}}) {
     if (!job.fixed.recompute) part.fixed.recompute = recompute;
     Search quick(part, one);

@@ -85,6 +85,23 @@ TEST(Report, LabelsBothBubbles) {
             std::string::npos);
 }
 
+// 1.0 s on TP2 DP4 with an option, and 1.02 s on DP8 alone; the ranges overlap.
+TEST(Report, NamesTheSimplestOfPlansThatAreEqualWithinTheError) {
+  std::vector<PlanFigures> plans(2);
+  plans[0].strategy.degrees = {.data = 4, .tensor = 2};
+  plans[0].strategy.model_parallelism.tensor_overlap = true;
+  plans[1].strategy.degrees = {.data = 8};
+  plans[0].step_time = Ticks(1'000'000);
+  plans[1].step_time = Ticks(1'020'000);
+  for (PlanFigures& plan : plans)
+    plan.range = StepTimeRange{.p10 = plan.step_time, .p90 = plan.step_time * std::int64_t{2}};
+  EXPECT_NE(plan_table(plans).find("Plans 1 to 2 are equal within the error of the prediction; "
+                                   "plan 2, 2.0 % slower, is the simplest.\n"),
+            std::string::npos);
+  std::swap(plans[0].strategy, plans[1].strategy);
+  EXPECT_NE(plan_table(plans).find("the error of the prediction.\n"), std::string::npos);
+}
+
 TEST(Report, NamesTheCostModelAndItsValidation) {
   EXPECT_EQ(cost_model_text("roofline model of X", "unvalidated"),
             "Cost model: roofline model of X; unvalidated.\n");

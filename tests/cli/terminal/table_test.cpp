@@ -29,6 +29,14 @@ TEST(Table, IndentsEveryLine) {
   EXPECT_EQ(to_indented_text(table), "  a  b\n  1  2\n");
 }
 
+TEST(Table, TakesColumnsOfATableWithAsManyRows) {
+  Table table;  // without columns
+  append_columns(table, {.columns = {{"a"}}, .rows = {{"1"}, {"2"}}});
+  append_columns(table, {});
+  append_columns(table, {.columns = {{"b"}}, .rows = {{"3"}, {"4"}}});
+  EXPECT_EQ(to_text(table), "a  b\n1  3\n2  4\n");
+}
+
 TEST(NamedValues, StartTwoSpacesAfterTheLongestName) {
   const std::vector<NamedValue> list{{"memory", "80 GiB"}, {"devices.h100.memory_efficiency", "x"}};
   EXPECT_EQ(to_text(list),

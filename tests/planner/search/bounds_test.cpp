@@ -68,6 +68,22 @@ TEST(StepBound, LetsEveryMicrobatchPassAllStages) {
             Ticks(std::max(12 + 2, 1 + 2 * 6 + 2)));
 }
 
+// Stage 0 gathers for 5 in a pass, 2 of them its largest unit. 1F1B of 3 micro-batches on two
+// devices: rank 0 runs 6 passes of its only stage, so that 5 follow one of the same stage. Other
+// collectives take 4.
+TEST(TimeWithGathers, LeavesOutUnitsThatAreStillGathered) {
+  StepEndTimes end = nothing_after(2);
+  end.gathers = {{.rank = 0, .stage = StageId(0), .pass = Ticks(5), .largest_unit = Ticks(2)}};
+  end.beside_gathers = {Ticks(4), Ticks(7)};
+  ScheduleRequest request;
+  request.devices = 2;
+  request.microbatches = 3;
+  const Schedule schedule = find_schedule_rule("1f1b")->generate(request);
+  EXPECT_EQ(time_with_gathers(end, schedule), Ticks(6 * 5 - 5 * 2 + 4));
+  end.gathers.clear();
+  EXPECT_EQ(time_with_gathers(end, schedule), Ticks(7));  // of the busier rank
+}
+
 class EveryCandidate : public testing::TestWithParam<bool> {
  protected:
   static SmallJob small_job(Bytes memory) {
