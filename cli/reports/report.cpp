@@ -193,16 +193,7 @@ std::string step_parts_text(const Evaluation& evaluation) {
   const auto add = [&table](std::string name, double share) {
     if (share != 0) table.rows.push_back({std::move(name), percent(share)});
   };
-  for (std::size_t kind = 0; kind < shares.compute.size(); ++kind)
-    add(fmt::format("compute: {}", name_of(static_cast<KernelKind>(kind))), shares.compute[kind]);
-  add("recomputation", shares.recompute);
-  add("optimizer", shares.optimizer);
-  add("waiting for kernel launches", shares.launch);
-  for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
-    add(fmt::format("exposed communication: {}", name_of(static_cast<Axis>(axis))),
-        shares.exposed_communication[axis]);
-  for (std::size_t cause = 0; cause < shares.bubble.size(); ++cause)
-    add(fmt::format("bubble: {}", name_of(static_cast<BubbleCause>(cause))), shares.bubble[cause]);
+  visit_parts(shares, add);
   const bool has_bubble = std::any_of(shares.bubble.begin(), shares.bubble.end(),
                                       [](double share) { return share != 0; });
   return to_indented_text(table) + (has_bubble ? kStepBubbleNote : "");

@@ -1,6 +1,9 @@
 #include "core/timeline/evaluation.hpp"
 
 #include <algorithm>
+#include <functional>
+
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {
@@ -45,6 +48,13 @@ std::string_view name_of(BubbleCause cause) {
 Ticks total(const RankBreakdown& b) {
   return sum(b.compute) + b.recompute + b.optimizer + b.launch + sum(b.exposed_communication) +
          sum(b.bubble);
+}
+
+std::size_t fullest_rank(const Evaluation& evaluation) {
+  MW_CHECK(!evaluation.peak_memory.empty());
+  const auto fullest = std::ranges::max_element(
+      evaluation.peak_memory, {}, [](const MemoryAmounts& amounts) { return total(amounts); });
+  return static_cast<std::size_t>(fullest - evaluation.peak_memory.begin());
 }
 
 Bytes peak_memory(const Evaluation& evaluation) {
@@ -106,6 +116,39 @@ StepShares step_shares(const Evaluation& evaluation) {
     shares.bubble[cause] =
         share(evaluation, [cause](const RankBreakdown& b) { return b.bubble[cause]; });
   return shares;
+}
+
+RankBreakdown mean_breakdown(const Evaluation& evaluation) {
+  RankBreakdown mean;
+  std::int64_t ranks = 0;
+  for (const int multiplicity : evaluation.multiplicity) ranks += multiplicity;
+  if (ranks == 0) return mean;
+  struct Part {
+    Ticks* mean;
+    std::int64_t remainder = 0;  // in 1 / ranks of a Tick
+  };
+  std::vector<Part> parts;
+  visit_parts(mean, [&](const std::string&, Ticks& part) { parts.push_back({.mean = &part}); });
+  // Sums of time x ranks would overflow: quotients and remainders are added up apart.
+  for (std::size_t r = 0; r < evaluation.ranks.size(); ++r) {
+    const std::int64_t multiplicity = evaluation.multiplicity[r];
+    std::size_t i = 0;
+    visit_parts(evaluation.ranks[r], [&](const std::string&, Ticks time) {
+      parts[i].mean->value += time.value / ranks * multiplicity;
+      parts[i++].remainder += time.value % ranks * multiplicity;
+    });
+  }
+  for (Part& part : parts) {
+    part.mean->value += part.remainder / ranks;
+    part.remainder %= ranks;
+  }
+  std::ranges::stable_sort(parts, std::ranges::greater(), &Part::remainder);
+  const Ticks left = evaluation.step_time - total(mean);
+  MW_CHECK(left >= Ticks(0));
+  MW_CHECK(left.value < static_cast<std::int64_t>(parts.size()));
+  for (std::int64_t i = 0; i < left.value; ++i)
+    *parts[static_cast<std::size_t>(i)].mean += Ticks(1);
+  return mean;
 }
 
 }  // namespace meshwright

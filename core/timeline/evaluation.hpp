@@ -53,6 +53,25 @@ struct RankBreakdown {
 };
 Ticks total(const RankBreakdown& breakdown);
 
+/// Calls visit(name, part) for every part of a RankBreakdown or of StepShares, in a fixed order.
+/// Names: "compute: gemm", "recomputation", "exposed communication: tp", "bubble: warm-up".
+template <class Parts, class Visit>
+void visit_parts(Parts& parts, Visit visit) {
+  const auto name = [](const char* group, std::string_view part) {
+    return std::string(group) + ": " + std::string(part);
+  };
+  for (std::size_t i = 0; i < parts.compute.size(); ++i)
+    visit(name("compute", name_of(static_cast<KernelKind>(i))), parts.compute[i]);
+  visit(std::string("recomputation"), parts.recompute);
+  visit(std::string("optimizer"), parts.optimizer);
+  visit(std::string("waiting for kernel launches"), parts.launch);
+  for (std::size_t i = 0; i < parts.exposed_communication.size(); ++i)
+    visit(name("exposed communication", name_of(static_cast<Axis>(i))),
+          parts.exposed_communication[i]);
+  for (std::size_t i = 0; i < parts.bubble.size(); ++i)
+    visit(name("bubble", name_of(static_cast<BubbleCause>(i))), parts.bubble[i]);
+}
+
 struct Evaluation {
   Ticks step_time;  ///< makespan: first start to last end over all ranks, with optimizer barrier
   /// Largest span_r: the steady-state time between steps if the optimizer needs no barrier (the
@@ -78,6 +97,8 @@ struct Evaluation {
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
 
+/// Index of the rank with the largest peak memory; the first of several. At least one rank.
+std::size_t fullest_rank(const Evaluation& evaluation);
 /// Largest total over ranks.
 Bytes peak_memory(const Evaluation& evaluation);
 /// The same without CUDA context and communicators: max_memory_allocated() of PyTorch, and
@@ -101,6 +122,9 @@ struct StepShares {
   friend bool operator==(const StepShares&, const StepShares&) = default;
 };
 StepShares step_shares(const Evaluation& evaluation);
+/// The same means as times that add up to step_time exactly: each is rounded down to Ticks, and the
+/// parts with the largest remainders get the Ticks that are left.
+RankBreakdown mean_breakdown(const Evaluation& evaluation);
 
 /// Model FLOPs of one step: three times the forward pass of every matrix multiplication (backward
 /// is twice the forward), full attention (not halved for the causal mask), no recomputation, as

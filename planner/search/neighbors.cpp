@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/schedule/schedule.hpp"
+#include "core/trainer/trainer_abilities.hpp"
 #include "planner/search/search.hpp"
 
 namespace meshwright {
@@ -64,26 +67,141 @@ void add_split_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
     }
 }
 
-}  // namespace
+/// One change for every group of choices in which `to` differs from `from`.
+std::vector<Neighbor> changes_towards(const Strategy& from, const Strategy& to) {
+  std::vector<Neighbor> changes;
+  const auto add = [&](std::string_view name, auto assign) {
+    Strategy changed = from;
+    assign(changed);
+    if (changed != from) changes.push_back({std::string(name), std::move(changed)});
+  };
+  add("parallel sizes", [&](Strategy& s) {
+    s.degrees = to.degrees;
+    s.degrees.chunks = from.degrees.chunks;
+  });
+  add("schedule", [&](Strategy& s) {
+    s.schedule = to.schedule;
+    s.degrees.chunks = to.degrees.chunks;
+  });
+  add("sequence parallelism", [&](Strategy& s) { s.sequence_parallel = to.sequence_parallel; });
+  add("micro-batch size", [&](Strategy& s) { s.micro_batch = to.micro_batch; });
+  add("global batch size", [&](Strategy& s) { s.global_batch = to.global_batch; });
+  add("sequence length", [&](Strategy& s) { s.sequence_length = to.sequence_length; });
+  add("recomputation", [&](Strategy& s) { s.recompute = to.recompute; });
+  add("ZeRO", [&](Strategy& s) { s.zero = to.zero; });
+  add("precision", [&](Strategy& s) {
+    s.dtype = to.dtype;
+    s.precision = to.precision;
+  });
+  add("attention", [&](Strategy& s) { s.attention = to.attention; });
+  add("options of data parallelism",
+      [&](Strategy& s) { s.data_parallelism = to.data_parallelism; });
+  add("options of model parallelism",
+      [&](Strategy& s) { s.model_parallelism = to.model_parallelism; });
+  return changes;
+}
 
-std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job) {
-  std::vector<Neighbor> neighbors;
-  add_flag_changes(job.plan.strategy, neighbors);
-  add_split_changes(job.plan.strategy, neighbors);
+TrainingJob job_of(const TrainingJob& job, const Plan& plan) {
+  return {.plan = plan, .model = job.model, .cluster = job.cluster, .cost_model = job.cost_model};
+}
+
+std::vector<EvaluatedNeighbor> evaluate_all(const TrainingJob& job,
+                                            const std::vector<Neighbor>& neighbors) {
   std::vector<EvaluatedNeighbor> evaluated;
   for (const Neighbor& neighbor : neighbors) {
     if (job.checkpoint) job.checkpoint();
     try {
       const Plan plan = complete_plan(neighbor.strategy, job.model, job.cluster, job.cost_model);
       if (!check_plan(plan, job.model, job.cluster).empty()) continue;
-      const Evaluation evaluation =
-          predict({plan, job.model, job.cluster, job.cost_model}).evaluation;
-      evaluated.push_back({neighbor.change, figures_of(plan.strategy, evaluation, "")});
+      const Prediction prediction = predict(job_of(job, plan));
+      const Evaluation& evaluation = prediction.evaluation;
+      const std::size_t fullest = fullest_rank(evaluation);
+      evaluated.push_back({neighbor.change, figures_of(plan.strategy, evaluation, ""),
+                           prediction.graph.ranks[fullest].coordinate.pipeline,
+                           evaluation.peak_memory[fullest]});
     } catch (const InputError&) {
       continue;  // not a valid plan
     }
   }
   return evaluated;
+}
+
+bool trainer_can_run(const TrainingJob& job, const Strategy& strategy) {
+  return job.trainer == nullptr ||
+         can_run(job.trainer->abilities, Plan{.strategy = strategy, .blocks_per_stage = {}});
+}
+
+/// The fastest neighbor that is faster than `step_time`, that the trainer can run, and that fits or
+/// does not; null if there is none.
+const EvaluatedNeighbor* fastest(const TrainingJob& job,
+                                 std::span<const EvaluatedNeighbor> neighbors, Ticks step_time,
+                                 bool fits) {
+  const EvaluatedNeighbor* best = nullptr;
+  for (const EvaluatedNeighbor& neighbor : neighbors) {
+    const PlanFigures& f = neighbor.figures;
+    if (f.step_time < (best != nullptr ? best->figures.step_time : step_time) &&
+        (missing_memory(f) == Bytes(0)) == fits && trainer_can_run(job, f.strategy))
+      best = &neighbor;
+  }
+  return best;
+}
+
+bool is_strategy_of(const Strategy& strategy, std::span<const EvaluatedNeighbor> neighbors) {
+  return std::ranges::any_of(neighbors, [&](const EvaluatedNeighbor& neighbor) {
+    return neighbor.figures.strategy == strategy;
+  });
+}
+
+/// The fastest single change of `blocked` that fits.
+std::optional<EvaluatedNeighbor> remedy_for(const TrainingJob& job,
+                                            const EvaluatedNeighbor& blocked,
+                                            std::span<const EvaluatedNeighbor> neighbors) {
+  const Plan plan = complete_plan(blocked.figures.strategy, job.model, job.cluster, job.cost_model);
+  TrainingJob changed = job_of(job, plan);
+  changed.trainer = job.trainer;
+  changed.checkpoint = job.checkpoint;
+  std::vector<EvaluatedNeighbor> remedies = evaluate_neighbors(changed);
+  std::erase_if(remedies, [&](const EvaluatedNeighbor& remedy) {
+    return remedy.figures.strategy == job.plan.strategy ||
+           is_strategy_of(remedy.figures.strategy, neighbors);
+  });
+  const EvaluatedNeighbor* best = fastest_that_fits(changed, remedies, Ticks::max());
+  return best != nullptr ? std::optional(*best) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job) {
+  std::vector<Neighbor> neighbors;
+  add_flag_changes(job.plan.strategy, neighbors);
+  add_split_changes(job.plan.strategy, neighbors);
+  return evaluate_all(job, neighbors);
+}
+
+std::vector<EvaluatedNeighbor> evaluate_changes_towards(const TrainingJob& job,
+                                                        const Strategy& other) {
+  return evaluate_all(job, changes_towards(job.plan.strategy, other));
+}
+
+Bytes missing_memory(const PlanFigures& figures) {
+  return std::max(Bytes(0), figures.peak_memory - figures.memory_capacity);
+}
+
+const EvaluatedNeighbor* fastest_that_fits(const TrainingJob& job,
+                                           std::span<const EvaluatedNeighbor> neighbors,
+                                           Ticks step_time) {
+  return fastest(job, neighbors, step_time, /*fits=*/true);
+}
+
+std::optional<BlockedNeighbor> fastest_that_does_not_fit(
+    const TrainingJob& job, const Evaluation& evaluation,
+    std::span<const EvaluatedNeighbor> neighbors) {
+  const EvaluatedNeighbor* best = fastest(job, neighbors, evaluation.step_time, /*fits=*/false);
+  if (best == nullptr) return std::nullopt;
+  return BlockedNeighbor{.neighbor = *best,
+                         .memory = compare_memory(evaluation.peak_memory[fullest_rank(evaluation)],
+                                                  best->fullest_memory),
+                         .remedy = remedy_for(job, *best, neighbors)};
 }
 
 }  // namespace meshwright
