@@ -2,6 +2,7 @@
 #include "cli/plan/plan_flags.hpp"
 #include "cli/plan/plan_report.hpp"
 #include "cli/plan/plan_search.hpp"
+#include "cli/plan/sensitivity_report.hpp"
 #include "cli/plan/sizing_report.hpp"
 #include "cli/plan/sizing_search.hpp"
 #include "cli/plan/trainer_comparison.hpp"
@@ -28,6 +29,7 @@ Outcome plan_once(const PlanFlags& flags, const PlanRequest& request, const Plan
                   const PlanCluster& cluster) {
   PlanSearch search = search_once(flags, request, model, cluster);
   search.trainers = best_of_trainers(flags, search);
+  if (flags.sensitivity) search.sensitivity = plan_sensitivity(flags, search);
   return finish_plan(flags.output.json ? plan_json(search, request.run)
                                        : plan_report(search, request.run, flags.why),
                      search.figures.empty() ? nullptr : &search, false, flags.output);

@@ -158,6 +158,9 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
     add_value(*command, "--margin", flags.margin, "SIZE",
               "memory to leave free on every device, such as 2GiB (default: 0)");
     command->add_flag("--why", flags.why, "explain every listed plan, not only the best one");
+    command->add_flag("--sensitivity", flags.sensitivity,
+                      "search again with 10 % less and more link bandwidth, peak compute and "
+                      "memory, within another --time-limit: does plan 1 stay the fastest?");
     command->add_flag("--fix", flags.fix,
                       "no effect: options given on the command line are always fixed");
   }
@@ -186,8 +189,10 @@ PlanRequest plan_request(const PlanFlags& flags) {
   if (request.clusters.size() > 1 && !flags.sources.calibration.empty())
     refuse_flag("--calibration", "cannot be combined with several clusters",
                 "plan for the cluster that was measured");
-  if (!is_single_search(request) && (flags.top || flags.why))
-    refuse_flag(flags.top ? "--top" : "--why",
+  if (!is_single_search(request) && (flags.top || flags.why || flags.sensitivity))
+    refuse_flag(flags.top   ? "--top"
+                : flags.why ? "--why"
+                            : "--sensitivity",
                 "requires one model, one cluster, one number of GPUs and no '--deadline'",
                 "plan for one combination to see more of its plans");
   if (request.models.size() > 1 && !flags.output.file.empty())

@@ -22,7 +22,7 @@ struct PlanFlags {
   std::string tokens, deadline, price, margin;
   FailureFlags failures;
   std::optional<int> top, threads, time_limit;
-  bool fix = false, why = false;
+  bool fix = false, why = false, sensitivity = false;
   FixedChoices choices;
   OutputFlags output;
 };

@@ -6,6 +6,7 @@
 
 #include "cli/job/trainer_notes.hpp"
 #include "cli/plan/run_cost_text.hpp"
+#include "cli/plan/sensitivity_report.hpp"
 #include "cli/plan/trainer_comparison.hpp"
 #include "cli/reports/report.hpp"
 
@@ -75,6 +76,7 @@ std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun
       text += fmt::format("{}. {}\n", i + 1, figures[i].why);
     text += unsupported_plans_text(search.result.plans, on.trainer);
     text += trainer_comparison_text(search);
+    text += sensitivity_text(search);
     text += largest_and_fewest_text(search);
     if (run) text += training_run_text(search, *run);
   }
@@ -121,6 +123,7 @@ std::string plan_json(const PlanSearch& search, const std::optional<PlannedRun>&
       {"plans", plans},
       {"infeasible", infeasible}};
   if (!search.trainers.empty()) json["trainers"] = PlanJson::parse(trainer_comparison_json(search));
+  if (search.sensitivity) json["sensitivity"] = PlanJson::parse(sensitivity_json(search));
   if (run)
     json["run"] = {{"tokens", run->tokens}, {"tokens_per_step", tokens_per_step(search.goal)}};
   if (search.fewest_devices)

@@ -12,7 +12,9 @@
 #include "core/formats/plan.hpp"
 #include "planner/search/search.hpp"
 #include "planner/sizing/run_cost.hpp"
+#include "planner/sizing/sensitivity.hpp"
 #include "planner/sizing/sizing.hpp"
+#include "simulator/cost/perturbation.hpp"
 
 namespace meshwright {
 
@@ -48,6 +50,17 @@ struct BestOfTrainer {
   std::string problem = {};  ///< why there are no figures
 };
 
+struct PerturbedSearch {
+  Perturbation perturbation;
+  SensitivityCase result;
+};
+
+/// --sensitivity: whether plan 1 stays the fastest.
+struct PlanSensitivity {
+  std::vector<PerturbedSearch> hardware;
+  std::vector<RangeCase> ranges;  ///< among the listed plans; empty: unvalidated
+};
+
 /// Refers to model and cluster.
 struct PlanSearch {
   const PlanModel* model = nullptr;
@@ -59,6 +72,7 @@ struct PlanSearch {
   std::string validation;                     ///< of the first plan
   Seconds time;
   std::vector<BestOfTrainer> trainers;              ///< see trainer_comparison.hpp
+  std::optional<PlanSensitivity> sensitivity;       ///< see sensitivity_report.hpp
   std::optional<FewestDevices> fewest_devices;      ///< --gpus auto
   std::optional<LongestSequence> longest_sequence;  ///< --seq max
 };

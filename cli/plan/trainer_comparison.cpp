@@ -10,6 +10,8 @@
 #include "cli/reports/report.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "core/base/error.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/plan/strategy_text.hpp"
 #include "models/load/trainer_toml.hpp"
 
 namespace meshwright {
