@@ -169,6 +169,10 @@ std::string step_table(const PlanDifference& d) {
   table.rows.push_back({"tokens/s/GPU", fmt::format("{:.1f}", rate(d.a)),
                         fmt::format("{:.1f}", rate(d.b)),
                         fmt::format("{:+.1f}", rate(d.b) - rate(d.a))});
+  constexpr double kPercent = 100;
+  table.rows.push_back(
+      {"MFU", percent(d.a.figures.mfu), percent(d.b.figures.mfu),
+       fmt::format("{:+.1f} points", kPercent * (d.b.figures.mfu - d.a.figures.mfu))});
   return "\n" + to_text(table);
 }
 
@@ -206,19 +210,21 @@ std::string reasons_text(const std::vector<ComparedTerm<Ticks>>& reasons, bool b
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string more_or_fewer(double change) {
-  return fmt::format("{} {}", percent(std::abs(change)), change >= 0 ? "more" : "fewer");
+/// "12.3 % more", "37.5 % fewer", "4.56 times as many".
+std::string relative_count(double rate) {
+  constexpr double kMuch = 2;
+  if (rate >= kMuch) return fmt::format("{:.3g} times as many", rate);
+  return fmt::format("{} {}", percent(std::abs(rate - 1)), rate >= 1 ? "more" : "fewer");
 }
 
 /// Of different numbers of tokens, step times say nothing.
 std::string why_more_tokens(const PlanDifference& d, bool b_is_faster) {
-  const double rate = b_is_faster ? speedup_of_b(d) : 1 / speedup_of_b(d);
+  const ComparedPlan &fast = b_is_faster ? d.b : d.a, &slow = b_is_faster ? d.a : d.b;
   return fmt::format(
-      "{} processes {} tokens per second; its steps have {:.3g} times the tokens, so that step "
+      "{} processes {} tokens per second; its steps have {} tokens instead of {}, so that step "
       "times do not compare.",
-      b_is_faster ? "B" : "A", more_or_fewer(rate - 1),
-      static_cast<double>(tokens_per_step(b_is_faster ? d.b : d.a)) /
-          static_cast<double>(tokens_per_step(b_is_faster ? d.a : d.b)));
+      b_is_faster ? "B" : "A", relative_count(b_is_faster ? speedup_of_b(d) : 1 / speedup_of_b(d)),
+      grouped(tokens_per_step(fast)), grouped(tokens_per_step(slow)));
 }
 
 /// With other numbers of GPUs: the rate of each, of the faster plan relative to the slower one.
@@ -228,11 +234,14 @@ std::string per_gpu_text(const PlanDifference& d, bool b_is_faster) {
   const double rate =
       fast.figures.tokens_per_second_per_gpu / slow.figures.tokens_per_second_per_gpu;
   return fmt::format(" It uses {} GPUs instead of {}: {} tokens per second and GPU.", gpus_of(fast),
-                     gpus_of(slow), more_or_fewer(rate - 1));
+                     gpus_of(slow), relative_count(rate));
 }
 
 std::string limits_text(const PlanDifference& d) {
   std::string text;
+  if (d.a.job->file.model_config != d.b.job->file.model_config)
+    text += fmt::format(" The models differ: compare the utilization, MFU {} (A) and {} (B).",
+                        percent(d.a.figures.mfu), percent(d.b.figures.mfu));
   for (const auto& [name, plan] : {std::pair("A", &d.a), std::pair("B", &d.b)})
     if (const Bytes missing = missing_memory(plan->figures); missing > Bytes())
       text += fmt::format(" {} does not fit: it lacks {}.", name, to_text(missing));

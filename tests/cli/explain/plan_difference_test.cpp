@@ -40,6 +40,7 @@ class HandmadeDifference : public testing::Test {
     plan.job = &job;
     Evaluation& e = plan.evaluation;
     e.step_time = step;
+    e.mfu = ratio(milliseconds(40), step);
     RankBreakdown rank;
     rank.compute[static_cast<std::size_t>(KernelKind::kGemm)] = milliseconds(60);
     rank.exposed_communication[static_cast<std::size_t>(Axis::kTensor)] = exposed;
@@ -93,8 +94,8 @@ TEST_F(HandmadeDifference, ComparesTokensPerSecondIfStepsHaveDifferentTokens) {
   job_b_.file.plan.strategy.global_batch = 4;
   refresh();
   EXPECT_EQ(why_faster(d_),
-            "B processes 150.0 % more tokens per second; its steps have 2 times the tokens, so "
-            "that step times do not compare.");
+            "B processes 2.5 times as many tokens per second; its steps have 4,096 tokens instead "
+            "of 2,048, so that step times do not compare.");
 }
 
 // 8 GPUs instead of 4 in 80 ms instead of 100: 1 / 1.6 of the tokens per second and GPU.
@@ -103,6 +104,14 @@ TEST_F(HandmadeDifference, SaysWhatMoreGpusAchieveEach) {
   refresh();
   EXPECT_THAT(why_faster(d_),
               HasSubstr(" It uses 8 GPUs instead of 4: 37.5 % fewer tokens per second and GPU."));
+}
+
+TEST_F(HandmadeDifference, OfDifferentModelsRefersToTheUtilization) {
+  job_b_.file.model_config = "another";
+  d_.a.figures.mfu = 0.25;
+  d_.b.figures.mfu = 0.5;
+  EXPECT_THAT(why_faster(d_), HasSubstr(" The models differ: compare the utilization, MFU 25.0 % "
+                                        "(A) and 50.0 % (B)."));
 }
 
 TEST_F(HandmadeDifference, WarnsOfWhatDoesNotFitAndOfOverlappingRanges) {
