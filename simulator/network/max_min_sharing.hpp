@@ -31,6 +31,32 @@ struct SharingProblem {
 /// O(rounds * (links + flows) + routes), where every round stops at least one flow.
 std::vector<BytesPerSecond> max_min_rates(const SharingProblem& problem);
 
+/// Solves many problems, reusing its memory.
+class MaxMinSharing {
+ public:
+  /// max_min_rates(problem); valid until the next call.
+  const std::vector<BytesPerSecond>& rates(const SharingProblem& problem);
+
+ private:
+  struct LinkState {
+    BytesPerSecond left;       ///< capacity not used by stopped flows
+    std::int32_t growing = 0;  ///< number of uses by flows that still grow
+    double weight = 0;         ///< sum of the shares of these uses
+    bool full = false;
+    /// The rate to which all flows on the link can grow until it is full.
+    BytesPerSecond share() const { return left / weight; }
+  };
+  void begin(const SharingProblem& problem);
+  BytesPerSecond lowest_share() const;
+  BytesPerSecond lowest_limit(const SharingProblem& problem) const;
+  template <class Chosen>
+  void stop_flows(const SharingProblem& problem, Chosen chosen, BytesPerSecond rate);
+
+  std::vector<LinkState> links_;
+  std::vector<std::size_t> open_;  ///< flows that still grow, ascending
+  std::vector<BytesPerSecond> rates_;
+};
+
 inline constexpr double kRateTolerance = 1e-12;  ///< relative
 
 }  // namespace meshwright

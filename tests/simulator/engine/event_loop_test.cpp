@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "simulator/engine/simulate.hpp"
+#include "simulator/network/collective_load.hpp"
+#include "simulator/network/max_min_sharing.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {
@@ -181,6 +184,171 @@ TEST(EventLoop, SharesAPortBetweenTwoCollectives) {
   g.add_collective(work, Stream::kData, {0, 2}, {{}, {}});
   g.add_collective(work, Stream::kData, {1, 3}, {{}, {}});
   EXPECT_EQ(times_on_two_nodes(g, 2).end, std::vector<Ticks>(4, Ticks(2000)));
+}
+
+/// The rules of the engine, written down without regard to speed: at every instant it looks at all
+/// tasks, and shares all links among all flows.
+class PlainSimulation {
+ public:
+  PlainSimulation(const GraphBuilder& g, const LinkNetwork& network)
+      : g_(g), network_(network), begun_(g.graph.tasks.size()), ended_(g.graph.tasks.size()) {
+    times_.start.resize(begun_.size());
+    times_.end.assign(begun_.size(), Ticks::max());
+  }
+
+  SimulatedTimes run() {
+    for (Ticks now;;) {
+      while (end_tasks(now) || begin_tasks(now)) {
+      }
+      share(now);
+      Ticks next = Ticks::max();
+      for (std::size_t i = 0; i < begun_.size(); ++i)
+        if (begun_[i] && !ended_[i]) next = std::min(next, times_.end[i]);
+      if (next == Ticks::max()) return times_;
+      now = next;
+    }
+  }
+
+ private:
+  struct Flow {
+    std::vector<std::size_t> tasks;  // that end together
+    std::vector<LinkId> route;
+    std::vector<double> shares;
+    BytesPerSecond limit;
+    double left = 0, speed = 0;
+    Ticks since;
+  };
+
+  bool end_tasks(Ticks now) {
+    bool any = false;
+    for (std::size_t i = 0; i < begun_.size(); ++i)
+      if (begun_[i] && !ended_[i] && times_.end[i] == now) {
+        ended_[i] = 1;
+        any = true;
+      }
+    const auto is_over = [&](const Flow& flow) { return bool(ended_[flow.tasks.front()]); };
+    flows_.erase(std::remove_if(flows_.begin(), flows_.end(), is_over), flows_.end());
+    return any;
+  }
+
+  bool begin_tasks(Ticks now) {
+    bool any = false;
+    for (std::size_t i = 0; i < begun_.size(); ++i) {
+      const Task& task = g_.graph.tasks[i];
+      if (begun_[i]) continue;
+      std::vector<std::size_t> together{i};
+      if (task.kind == TaskKind::kCollective) {
+        const CollectiveMembers& m = g_.graph.collectives[static_cast<std::size_t>(task.partner)];
+        together.clear();
+        for (int t = m.first; t < m.first + m.count; ++t)
+          together.push_back(static_cast<std::size_t>(t));
+      }
+      if (!std::all_of(together.begin(), together.end(),
+                       [&](std::size_t t) { return is_ready(t); }))
+        continue;
+      begin(together, task, now);
+      any = true;
+    }
+    return any;
+  }
+  bool is_ready(std::size_t i) const {
+    const Task& task = g_.graph.tasks[i];
+    for (const TaskId d : g_.graph.dependencies_of(TaskId(i)))
+      if (!ended_[d.index()]) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (g_.graph.tasks[j].rank == task.rank && g_.graph.tasks[j].stream == task.stream &&
+          !ended_[j])
+        return false;
+    return task.kind != TaskKind::kReceive || ended_[static_cast<std::size_t>(task.partner)];
+  }
+  /// When a receive could begin if its message took no time.
+  Ticks ready_for_message(std::size_t i) const {
+    const Task& task = g_.graph.tasks[i];
+    Ticks at;
+    for (const TaskId d : g_.graph.dependencies_of(TaskId(i)))
+      at = std::max(at, times_.end[d.index()]);
+    for (std::size_t j = 0; j < i; ++j)
+      if (g_.graph.tasks[j].rank == task.rank && g_.graph.tasks[j].stream == task.stream)
+        at = std::max(at, times_.end[j]);
+    return at;
+  }
+
+  void begin(const std::vector<std::size_t>& together, const Task& task, Ticks now) {
+    const WorkPrice& price = g_.prices[task.work.index()];
+    const Work& work = g_.graph.works[task.work.index()];
+    Flow flow{.tasks = together, .route = {}, .shares = {}, .limit = {}, .since = now};
+    flow.left = static_cast<double>(price.duration.value);
+    for (const std::size_t i : together) {
+      begun_[i] = true;
+      times_.start[i] = now;
+      times_.end[i] = now + price.duration;
+    }
+    if (task.kind == TaskKind::kReceive) {
+      const auto send = static_cast<std::size_t>(task.partner);
+      const Ticks latency = g_.prices[g_.graph.tasks[send].work.index()].latency;
+      const std::size_t i = together.front();
+      times_.start[i] = std::max(times_.start[send] + latency, ready_for_message(i));
+      times_.end[i] = std::max(times_.start[i], times_.end[send] + latency);
+    } else if (task.kind == TaskKind::kSend && price.duration > Ticks()) {
+      for (const Task& other : g_.graph.tasks)
+        if (other.kind == TaskKind::kReceive &&
+            static_cast<std::size_t>(other.partner) == together.front())
+          flow.route = network_.route(DeviceId(task.rank), DeviceId(other.rank));
+      flow.shares.assign(flow.route.size(), 1.0);
+      flow.limit = work.transfer.bytes / to_seconds(price.duration);
+    } else if (task.kind == TaskKind::kCollective && price.duration > Ticks()) {
+      std::vector<DeviceId> devices;
+      for (const std::size_t i : together) devices.emplace_back(g_.graph.tasks[i].rank);
+      CollectiveLoad load = collective_load(work.collective, devices, network_, price.duration);
+      flow.route = load.route;
+      flow.shares = load.shares;
+      flow.limit = load.rate;
+    }
+    if (!flow.route.empty()) flows_.push_back(flow);
+  }
+
+  void share(Ticks now) {
+    SharingProblem problem;
+    problem.route_begin = {0};
+    for (const Link& link : network_.links()) problem.capacities.push_back(link.capacity);
+    for (const Flow& flow : flows_) {
+      problem.rate_limits.push_back(flow.limit);
+      for (const LinkId link : flow.route) problem.routes.push_back(link.value);
+      problem.shares.insert(problem.shares.end(), flow.shares.begin(), flow.shares.end());
+      problem.route_begin.push_back(static_cast<std::int32_t>(problem.routes.size()));
+    }
+    const std::vector<BytesPerSecond> rates = max_min_rates(problem);
+    for (std::size_t f = 0; f < flows_.size(); ++f) {
+      Flow& flow = flows_[f];
+      const double speed = rates[f] == flow.limit ? 1 : ratio(rates[f], flow.limit);
+      if (speed == flow.speed) continue;
+      flow.left -= static_cast<double>((now - flow.since).value) * flow.speed;
+      flow.speed = speed;
+      flow.since = now;
+      const double rest = std::max(0.0, flow.left) / speed * (1 - kRateTolerance);
+      for (const std::size_t i : flow.tasks)
+        times_.end[i] = now + Ticks(static_cast<std::int64_t>(std::ceil(rest)));
+    }
+  }
+
+  const GraphBuilder& g_;
+  const LinkNetwork& network_;
+  std::vector<char> begun_, ended_;
+  std::vector<Flow> flows_;
+  SimulatedTimes times_;
+};
+
+TEST(EventLoop, EqualsAPlainSimulationWhateverTheLinksCarry) {
+  for (const double speed : {0.02, 0.3, 1.0, 3.0}) {
+    const LinkNetwork network = network_of(2, 3, kByteATick * speed);
+    for (unsigned seed = 1; seed <= 100; ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", speed " << speed);
+      std::mt19937 random(seed);
+      const GraphBuilder g = random_graph(random, 6, 80);
+      EXPECT_EQ(simulate_with_contention(g.graph, g.prices, network),
+                PlainSimulation(g, network).run());
+    }
+  }
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ constexpr BytesPerSecond kFullSpeed(1e12);  // one byte per tick
 
 /// Starts the messages at their times and runs them to their ends.
 std::vector<Ticks> ends_of(const std::vector<double>& capacities, const std::vector<Sent>& sent) {
-  std::vector<Link> links;
-  for (const double capacity : capacities)
-    links.push_back({.name = "link", .capacity = kFullSpeed * capacity});
+  std::vector<BytesPerSecond> links;
+  for (const double capacity : capacities) links.push_back(kFullSpeed * capacity);
   FlowsOnLinks flows(links);
   std::vector<Ticks> ends(sent.size(), Ticks::max());
   std::map<std::size_t, std::size_t> slots;  // of the messages in flight

@@ -65,9 +65,7 @@ std::vector<Topology> topologies() {
 
 /// Ends of all flows by FlowsOnLinks, driven from event to event.
 std::vector<double> ends_by_us(const Topology& topology) {
-  std::vector<Link> links;
-  for (const BytesPerSecond capacity : topology.links) links.push_back({"link", capacity});
-  FlowsOnLinks shared(links);
+  FlowsOnLinks shared(topology.links);
   const std::size_t count = topology.flows.size();
   std::vector<Ticks> starts, ends(count, Ticks::max());
   for (const SharedFlow& flow : topology.flows) starts.push_back(to_ticks(flow.start));
