@@ -37,7 +37,15 @@ struct Simulation {
   std::optional<FailureModel> failures = {};
   std::optional<Seconds> checkpoint_interval = {};
   std::vector<Diagnostic> trainer_problems = {};
+  /// With contention or stragglers: all ranks, of which the graph of `prediction` has those that
+  /// differ.
+  std::optional<std::pair<PricedReplicas, SimulatedReplicas>> replicas = {};
 };
+
+/// Jitter differs on all ranks and needs a graph of them.
+bool simulates_replicas(const SimulateFlags& flags) {
+  return flags.contention || (varies_steps(flags.variation) && flags.variation.jitter.empty());
+}
 
 TrainingJob training_job(const Job& job, const SimulateFlags& flags) {
   TrainingJob training = training_job(job);
@@ -49,20 +57,46 @@ TrainingJob training_job(const Job& job, const SimulateFlags& flags) {
   return training;
 }
 
+Simulation simulate_replicas(const Job& job, const SimulateFlags& flags) {
+  const TrainingJob training = training_job(job, flags);
+  PricedReplicas priced = price_replicas(training);
+  const Variation variation = variation_of(flags.variation, priced.all.ranks);
+  SimulatedReplicas nominal = simulate_replicas(priced.all, priced.prices, {}, priced.shared());
+  stop_if_interrupted();
+  Simulation s{.prediction = predict(training, priced, nominal)};
+  if (varies_steps(flags.variation)) {
+    const SimulatedReplicas slowed =
+        simulate_replicas(priced.all, priced.prices, variation.stragglers, priced.shared());
+    const auto step = job_facts(training.plan.strategy, job.model, job.cluster).step;
+    s.variation = {.variation = variation,
+                   .nominal = s.prediction.evaluation.step_time,
+                   .slowed = step_bounds(slowed.graph.graph, slowed.times, step).time,
+                   .steps = {}};
+  }
+  s.replicas.emplace(std::move(priced), std::move(nominal));
+  return s;
+}
+
+Simulation simulate_ranks(const Job& job, const SimulateFlags& flags) {
+  Simulation s{.prediction = predict(training_job(job, flags))};
+  if (varies_steps(flags.variation))
+    s.variation = vary_steps(flags.variation,
+                             {s.prediction.graph, s.prediction.prices,
+                              job_facts(job.file.plan.strategy, job.model, job.cluster).step},
+                             s.prediction.evaluation.step_time);
+  return s;
+}
+
 Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
   const Strategy& strategy = job.file.plan.strategy;
   const auto failures =
       failure_model(flags.failures, static_cast<int>(rank_count(strategy.degrees)));
   const auto interval = checkpoint_interval(flags.failures);
-  Simulation s{.prediction = predict(training_job(job, flags))};
+  Simulation s =
+      simulates_replicas(flags) ? simulate_replicas(job, flags) : simulate_ranks(job, flags);
   s.failures = failures;
   s.checkpoint_interval = interval;
   s.trainer_problems = trainer_problems(job, flags.job);
-  if (varies_steps(flags.variation))
-    s.variation = vary_steps(
-        flags.variation,
-        {s.prediction.graph, s.prediction.prices, job_facts(strategy, job.model, job.cluster).step},
-        s.prediction.evaluation.step_time);
   return s;
 }
 
@@ -78,6 +112,8 @@ Timeline labeled_timeline_of(const SimulatedStep& s, const Job& job) {
 
 /// Of the predicted step, or of as many steps as asked for.
 Timeline timeline_of(const Simulation& s, const Job& job, const SimulateFlags& flags) {
+  if (!flags.steps && s.replicas)
+    return labeled_timeline_of(step_of_all_ranks(s.replicas->first, s.replicas->second), job);
   if (!flags.steps) return labeled_timeline_of(s.prediction, job);
   TrainingJob longer = training_job(job, flags);
   longer.steps = *flags.steps;
@@ -153,9 +189,9 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
 }
 
 Outcome run_simulate(const SimulateFlags& flags) {
-  if (flags.contention && varies_steps(flags.variation))
+  if (flags.contention && !flags.variation.jitter.empty())
     throw UsageError({.where = "--contention",
-                      .what = "cannot be combined with '--straggler' or '--jitter'",
+                      .what = "cannot be combined with '--jitter'",
                       .hint = "remove one of them"});
   const Job job = load_job(flags.job);
   if (flags.steps && !updates_without_flush(job.file.plan.strategy))

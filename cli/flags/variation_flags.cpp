@@ -27,7 +27,7 @@ constexpr double kMedian = 0.5, kTail = 0.95;
 /// Defaults; the output states them.
 constexpr Seconds kDefaultCheckpointWrite(60.0), kDefaultRestart(300.0);
 
-Straggler parse_straggler(const std::string& text, const TaskGraph& graph) {
+Straggler parse_straggler(const std::string& text, std::span<const RankInfo> ranks) {
   constexpr double kMostSlow = 1e6;
   const auto fail = [&](std::string what) {
     refuse_flag("--straggler", std::move(what), "write RANK:FACTOR, such as 3:1.2 for 20 % slower");
@@ -42,19 +42,21 @@ Straggler parse_straggler(const std::string& text, const TaskGraph& graph) {
   const auto factor = leading_number(std::string_view(text).substr(colon + 1), rest);
   if (!factor || !rest.empty() || *factor <= 0 || *factor > kMostSlow)
     fail(fmt::format("invalid value '{}': the factor must be positive and at most 1e6", text));
-  const bool known = std::any_of(graph.ranks.begin(), graph.ranks.end(),
+  const bool known = std::any_of(ranks.begin(), ranks.end(),
                                  [&](const RankInfo& info) { return info.rank.value == rank; });
   if (!known)
     refuse_flag("--straggler", fmt::format("rank {} does not exist", rank),
-                fmt::format("use a rank from 0 to {}", graph.ranks.size() - 1));
+                fmt::format("use a rank from 0 to {}", ranks.size() - 1));
   return {.rank = RankId(rank), .factor = *factor};
 }
 
-Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
+}  // namespace
+
+Variation variation_of(const VariationFlags& flags, std::span<const RankInfo> ranks) {
   Variation variation;
   variation.seed = static_cast<std::uint64_t>(flags.seed.value_or(1));
   for (const std::string& text : flags.stragglers) {
-    const Straggler straggler = parse_straggler(text, graph);
+    const Straggler straggler = parse_straggler(text, ranks);
     for (const Straggler& other : variation.stragglers)
       if (other.rank == straggler.rank)
         refuse_flag("--straggler",
@@ -73,8 +75,6 @@ Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
   variation.jitter = *jitter;
   return variation;
 }
-
-}  // namespace
 
 void add_variation_flags(CLI::App& app, VariationFlags& flags) {
   const OptionGroup group(app, "Stragglers and jitter");
@@ -127,7 +127,7 @@ std::vector<Ticks> draw_side_by_side(const PricedGraph& priced, const Variation&
 
 StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced, Ticks nominal) {
   StepVariation result;
-  result.variation = variation_of(flags, priced.graph);
+  result.variation = variation_of(flags, priced.graph.ranks);
   result.nominal = nominal;
   Variation quiet = result.variation;
   quiet.jitter = 0;

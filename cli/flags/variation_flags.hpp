@@ -42,7 +42,8 @@ struct PricedGraph {
   std::span<const WorkPrice> prices;
   std::optional<StepInWindow> step;  ///< the step to time in a graph of several
 };
-/// UsageError for a rank that is not in the graph.
+/// UsageError for a rank that is not among these.
+Variation variation_of(const VariationFlags& flags, std::span<const RankInfo> ranks);
 StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced, Ticks nominal);
 std::string variation_text(const StepVariation& steps);
 

@@ -1,15 +1,10 @@
 // Expands one representative per pipeline rank to all ranks. Every task of the folded graph becomes
 // one task per replica, adjacent to each other; the copies of a collective are sorted by group.
-//
-// Copy r of task t is task t * replicas + slot, where slot = r except for members of collectives:
-// all members of one group must be adjacent (check_task_graph()).
 #include "core/lowering/unfold.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
-
-#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {
@@ -17,7 +12,7 @@ namespace {
 class Unfolding {
  public:
   Unfolding(const FoldedGraph& folded, std::int64_t replicas)
-      : folded_(folded.graph), spreads_(folded.spreads), replicas_(replicas) {}
+      : folded_(folded.graph), order_(folded, replicas), replicas_(replicas) {}
 
   TaskGraph run() {
     TaskGraph graph;
@@ -42,37 +37,6 @@ class Unfolding {
   }
 
  private:
-  /// The slot of member `member` of collective `c` on replica r.
-  std::int64_t slot(std::int32_t c, std::int64_t member, std::int64_t replica) const {
-    const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
-    const std::int64_t members = folded_.collectives[static_cast<std::size_t>(c)].count;
-    const std::int64_t inner = replica % spread.stride;
-    const std::int64_t place = replica / spread.stride % spread.count;
-    const std::int64_t outer = replica / (spread.stride * spread.count);
-    const std::int64_t group = outer * spread.stride + inner;
-    return (group * members + member) * spread.count + in_order(spread, place);
-  }
-
-  /// Index in the group: in rank order, or starting with the first ranks of all nodes.
-  static std::int64_t in_order(const CollectiveSpread& spread, std::int64_t place) {
-    const std::int64_t per_node = spread.alternates_over;
-    if (per_node <= 1) return place;
-    return place % per_node * (spread.count / per_node) + place / per_node;
-  }
-  static std::int64_t place_at(const CollectiveSpread& spread, std::int64_t position) {
-    const std::int64_t per_node = spread.alternates_over;
-    if (per_node <= 1) return position;
-    const std::int64_t nodes = spread.count / per_node;
-    return position % nodes * per_node + position / nodes;
-  }
-
-  std::int64_t copy_of(TaskId task, std::int64_t replica) const {
-    const Task& folded = folded_.tasks[task.index()];
-    if (folded.kind != TaskKind::kCollective) return task.value * replicas_ + replica;
-    const std::int64_t first = folded_.collectives[static_cast<std::size_t>(folded.partner)].first;
-    return first * replicas_ + slot(folded.partner, task.value - first, replica);
-  }
-
   void copy(std::size_t t, std::int64_t replica, std::int32_t partner, TaskGraph& graph) {
     Task task = folded_.tasks[t];
     task.rank = static_cast<std::int32_t>(task.rank * replicas_ + replica);
@@ -81,32 +45,27 @@ class Unfolding {
                        : partner;
     graph.tasks.push_back(task);
     for (const TaskId before : folded_.dependencies_of(TaskId(t)))
-      graph.dependencies.emplace_back(static_cast<std::int32_t>(copy_of(before, replica)));
+      graph.dependencies.emplace_back(static_cast<std::int32_t>(order_.index_of(before, replica)));
     graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
   }
 
   /// Returns the task after the folded collective.
   std::size_t copy_collective(std::int32_t c, TaskGraph& graph) {
     const CollectiveMembers& members = folded_.collectives[static_cast<std::size_t>(c)];
-    const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
-    MW_CHECK(replicas_ % (spread.stride * spread.count) == 0);
-    const std::int64_t groups = replicas_ / spread.count;
-    for (std::int64_t group = 0; group < groups; ++group) {
+    const std::int64_t size = order_.spread_of(c).count;
+    for (std::int64_t group = 0; group < order_.groups_of(c); ++group) {
       const auto made = static_cast<std::int32_t>(graph.collectives.size());
       graph.collectives.push_back({static_cast<std::int32_t>(graph.tasks.size()),
-                                   static_cast<std::int32_t>(members.count * spread.count)});
-      const std::int64_t first =
-          group / spread.stride * spread.stride * spread.count + group % spread.stride;
+                                   static_cast<std::int32_t>(members.count * size)});
       for (std::int32_t m = 0; m < members.count; ++m)
-        for (std::int64_t i = 0; i < spread.count; ++i)
-          copy(TaskId(members.first + m).index(), first + place_at(spread, i) * spread.stride, made,
-               graph);
+        for (std::int64_t i = 0; i < size; ++i)
+          copy(TaskId(members.first + m).index(), order_.replica_at(c, group, i), made, graph);
     }
     return TaskId(members.first + members.count).index();
   }
 
   const TaskGraph& folded_;
-  const std::vector<CollectiveSpread>& spreads_;
+  CopyOrder order_;
   std::int64_t replicas_;
 };
 

@@ -140,7 +140,7 @@ std::int64_t task_count_of_all_ranks(const TaskGraph& graph, std::int64_t ranks)
 LinkUses link_uses(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                    Ticks step_time) {
   const TaskGraph graph = lower(plan, model, cluster, {.ranks = RankSet::kAll, .steps = 1});
-  const LinkNetwork network = network_of(graph, plan.strategy, cluster);
+  const LinkNetwork network = network_of(graph.ranks, plan.strategy, cluster);
   const std::vector<double> bytes = LinkLoads(plan.strategy, graph, network).bytes();
   const double seconds = to_seconds(step_time).value;
   LinkUses uses;

@@ -44,8 +44,9 @@ JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Clus
           .step = step_of(strategy)};
 }
 
-LinkNetwork network_of(const TaskGraph& graph, const Strategy& strategy, const Cluster& cluster) {
-  return {cluster, static_cast<int>(graph.ranks.size()),
+LinkNetwork network_of(std::span<const RankInfo> ranks, const Strategy& strategy,
+                       const Cluster& cluster) {
+  return {cluster, static_cast<int>(ranks.size()),
           used_devices_per_node(cluster, rank_count(strategy.degrees))};
 }
 
@@ -61,8 +62,8 @@ SimulatedStep simulate_step(const TrainingJob& job) {
   step.prices = price_works(step.graph.parts, step.graph.works, job.cost_model);
   apply(job.what_if, step.graph, step.prices);
   if (job.contention)
-    step.times = simulate_with_contention(step.graph, step.prices,
-                                          network_of(step.graph, job.plan.strategy, job.cluster));
+    step.times = simulate_with_contention(
+        step.graph, step.prices, network_of(step.graph.ranks, job.plan.strategy, job.cluster));
   else
     simulate(step.graph, step.prices, step.times);
   pause();
@@ -79,6 +80,32 @@ EvaluatedStep evaluate_step(const TrainingJob& job, const SimulatedStep& step) {
         error_bar(traits_of(strategy, job.model, job.cluster, *job.trainer, evaluated.evaluation),
                   job.validated_runs);
   return evaluated;
+}
+
+PricedReplicas price_replicas(const TrainingJob& job) {
+  PricedReplicas priced;
+  priced.all = lower_replicated(job.plan, job.model, job.cluster,
+                                {.steps = job.steps, .memory = job.cost_model.memory()});
+  TaskGraph& folded = priced.all.folded.graph;
+  priced.prices = price_works(folded.parts, folded.works, job.cost_model);
+  apply(job.what_if, folded, priced.prices);
+  if (job.contention) priced.network = network_of(priced.all.ranks, job.plan.strategy, job.cluster);
+  if (job.checkpoint) job.checkpoint();
+  return priced;
+}
+
+Prediction predict(const TrainingJob& job, const PricedReplicas& priced,
+                   const SimulatedReplicas& simulated) {
+  SimulatedStep step{simulated.graph.graph, priced.prices, simulated.times};
+  EvaluatedStep evaluated = evaluate_step(job, step);
+  return {std::move(step), std::move(evaluated)};
+}
+
+SimulatedStep step_of_all_ranks(const PricedReplicas& priced, const SimulatedReplicas& simulated) {
+  SimulatedStep step{unfold(priced.all.folded, priced.all.replicas), priced.prices,
+                     times_of_all_ranks(priced.all, simulated)};
+  step.graph.ranks = priced.all.ranks;
+  return step;
 }
 
 Prediction predict(const TrainingJob& job) {

@@ -18,6 +18,7 @@
 #include "simulator/engine/simulate.hpp"
 #include "simulator/evaluate/evaluate.hpp"
 #include "simulator/fit/error_bars.hpp"
+#include "simulator/variation/all_ranks.hpp"
 #include "simulator/variation/what_if.hpp"
 
 namespace meshwright {
@@ -54,10 +55,26 @@ Prediction predict(const TrainingJob& job);
 SimulatedStep simulate_step(const TrainingJob& job);
 EvaluatedStep evaluate_step(const TrainingJob& job, const SimulatedStep& step);
 
+/// All ranks of a job, to be simulated with stragglers or shared links.
+struct PricedReplicas {
+  ReplicatedGraph all;
+  std::vector<WorkPrice> prices;
+  std::optional<LinkNetwork> network;  ///< with TrainingJob::contention
+  const LinkNetwork* shared() const { return network ? &*network : nullptr; }
+};
+/// InputError if the plan is invalid. TrainingJob::ranks does not matter.
+PricedReplicas price_replicas(const TrainingJob& job);
+/// As predict() of all ranks, whose equal replicas have one representative in the graph.
+Prediction predict(const TrainingJob& job, const PricedReplicas& priced,
+                   const SimulatedReplicas& simulated);
+/// The graph of all ranks with their times.
+SimulatedStep step_of_all_ranks(const PricedReplicas& priced, const SimulatedReplicas& simulated);
+
 /// Peak rate and memory are minima over the devices of the job (devices 0, 1, …).
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster);
 
-/// The links between all ranks of a graph (RankSet::kAll), separate parameter servers included.
-LinkNetwork network_of(const TaskGraph& graph, const Strategy& strategy, const Cluster& cluster);
+/// The links between all ranks of a job, separate parameter servers included.
+LinkNetwork network_of(std::span<const RankInfo> ranks, const Strategy& strategy,
+                       const Cluster& cluster);
 
 }  // namespace meshwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "core/base/check.hpp"
 #include "simulator/engine/simulate.hpp"
@@ -9,17 +10,6 @@
 
 namespace meshwright {
 namespace {
-
-/// Slowdown factor by rank of the graph.
-std::vector<double> slowness(const TaskGraph& graph, const std::vector<Straggler>& stragglers) {
-  std::vector<double> factors(graph.ranks.size(), 1.0);
-  for (const Straggler& straggler : stragglers) {
-    MW_CHECK(straggler.factor > 0);
-    for (std::size_t r = 0; r < graph.ranks.size(); ++r)
-      if (graph.ranks[r].rank == straggler.rank) factors[r] = straggler.factor;
-  }
-  return factors;
-}
 
 Ticks scaled(Ticks duration, double factor) {
   return Ticks(std::llround(static_cast<double>(duration.value) * factor));
@@ -50,11 +40,26 @@ class TaskNoise {
 
 }  // namespace
 
+std::vector<double> slowness_of(std::span<const RankInfo> ranks,
+                                std::span<const Straggler> stragglers) {
+  std::vector<double> factors(ranks.size(), 1.0);
+  if (stragglers.empty()) return factors;
+  std::unordered_map<std::int32_t, double> slow;
+  for (const Straggler& straggler : stragglers) {
+    MW_CHECK(straggler.factor > 0);
+    slow[straggler.rank.value] = straggler.factor;
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (const auto found = slow.find(ranks[r].rank.value); found != slow.end())
+      factors[r] = found->second;
+  return factors;
+}
+
 void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
                     const Variation& variation, std::uint64_t draw, std::vector<Ticks>& durations) {
   MW_CHECK(prices.size() == graph.works.size());
   MW_CHECK(variation.jitter >= 0);
-  const std::vector<double> factors = slowness(graph, variation.stragglers);
+  const std::vector<double> factors = slowness_of(graph.ranks, variation.stragglers);
   TaskNoise noise(variation, draw);
   durations.resize(graph.tasks.size());
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {

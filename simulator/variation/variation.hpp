@@ -30,6 +30,10 @@ struct Variation {
   friend bool operator==(const Variation&, const Variation&) = default;
 };
 
+/// By rank: the factor of its straggler, or 1.
+std::vector<double> slowness_of(std::span<const RankInfo> ranks,
+                                std::span<const Straggler> stragglers);
+
 /// Fills `durations`, one per task, reusing its memory. The jitter is that of the job only if the
 /// graph contains all ranks (RankSet::kAll): the slowest of eight replicas is slower than a single
 /// representative. O(tasks).

@@ -5,17 +5,25 @@
 ///   DeepSeekV3  PP 16, EP 64, ZeRO 1, 1F1B (arXiv 2412.19437, section 3.2: 15,360 sequences of
 ///               4,096 tokens, DualPipe there), on H800 taken as H100 with 400 GB/s of NVLink
 ///
+///   With stragglers and contention, every rank has its own start and end of every task.
+///
 /// Weak scaling: ranks grow with the data-parallel replicas, so tasks and time should grow
 /// linearly. Targets on one core: 16,384 ranks in 2 s and 4 GiB with 10 million tasks/s, 5 ms
-/// folded. The benchmark fails if folded and unfolded step times differ.
+/// folded; 131,072 ranks with stragglers and contention in 3 s and 4 GiB. The benchmark fails if
+/// folded and unfolded step times differ.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
+
+#include <chrono>
+#include <cstring>
+#include <limits>
 
 #include "core/lowering/lower.hpp"
 #include "models/load/load.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/variation/all_ranks.hpp"
 
 namespace meshwright {
 namespace {
@@ -108,6 +116,55 @@ void DeepSeekV3Folded(benchmark::State& state) {
   run(state, deepseek_v3, RankSet::kRepresentatives);
 }
 void DeepSeekV3AllRanks(benchmark::State& state) { run(state, deepseek_v3, RankSet::kAll); }
+
+/// Writing the times of all tasks once, at the rate of a plain copy: `bound_ms`.
+double copy_ms(std::size_t bytes) {
+  std::vector<char> from(std::size_t{64} << 20, 1), to(from.size());
+  double best = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), from.size());
+    benchmark::DoNotOptimize(to.data());
+    benchmark::ClobberMemory();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count());
+  }
+  return best * static_cast<double>(bytes) / (2.0 * static_cast<double>(from.size()));
+}
+
+/// `state.range(1)` stragglers on ranks all over the job, each slower than the one before.
+void Llama405bStragglersAndContention(benchmark::State& state) {
+  const Workload job = llama_405b(state.range(0));
+  const auto costs = make_device_cost_model(job.cluster);
+  std::vector<Straggler> stragglers;
+  for (std::int64_t s = 0; s < state.range(1); ++s)
+    stragglers.push_back({RankId(static_cast<std::int32_t>(s * 7919 % state.range(0))),
+                          1.1 + 0.01 * static_cast<double>(s)});
+  std::size_t tasks = 0, simulated = 0;
+  Ticks step;
+  for (auto _ : state) {
+    const ReplicatedGraph all = lower_replicated(job.plan, job.model, job.cluster);
+    const TaskGraph& folded = all.folded.graph;
+    const LinkNetwork network(job.cluster, static_cast<int>(all.ranks.size()));
+    const SimulatedReplicas replicas = simulate_replicas(
+        all, price_works(folded.parts, folded.works, *costs), stragglers, &network);
+    const TaskTimes times = times_of_all_ranks(all, replicas);
+    tasks = times.end.size();
+    simulated = replicas.times.end.size();
+    step = makespan(replicas.times);
+  }
+  state.counters["tasks"] = static_cast<double>(tasks);
+  state.counters["simulated"] = static_cast<double>(simulated);
+  state.counters["bound_ms"] = copy_ms(tasks * 2 * sizeof(Ticks));
+  state.counters["step_ms"] = to_seconds(step).value * 1e3;
+  state.counters["peak_GiB"] = peak_gib();
+}
+BENCHMARK(Llama405bStragglersAndContention)
+    ->Args({16384, 1})
+    ->Args({131072, 0})
+    ->Args({131072, 1})
+    ->Args({131072, 64})
+    ->Unit(benchmark::kMillisecond);
 
 BENCHMARK(Llama405bFolded)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(Llama405bAllRanks)->RangeMultiplier(4)->Range(64, 16384)->Unit(benchmark::kMillisecond);

@@ -73,5 +73,14 @@ TEST_F(NetworkProgram, PrintsQuantilesOfNoiseAndGoodput) {
   EXPECT_EQ(simulate(noise, "dgx-a100").standard_output, first.standard_output);
 }
 
+// A slow rank delays the others also where links are shared.
+TEST_F(NetworkProgram, CombinesStragglersWithContention) {
+  const Json shared = Json::parse(simulate({"--contention"}, "dgx-a100").standard_output);
+  const Json slowed =
+      Json::parse(simulate({"--contention", "--straggler", "3:1.5"}, "dgx-a100").standard_output);
+  EXPECT_EQ(slowed.at("step_time_ns"), shared.at("step_time_ns"));
+  EXPECT_GT(slowed.at("variation").at("with_stragglers_ns"), shared.at("step_time_ns"));
+}
+
 }  // namespace
 }  // namespace meshwright

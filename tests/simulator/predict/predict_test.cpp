@@ -74,6 +74,32 @@ TEST(Predict, CountsSeparateServersAmongTheDevicesUnderContention) {
   EXPECT_EQ(predict(job).graph.ranks.size(), 4u);
 }
 
+// The same job by its graph of all ranks, and by those that differ: replicas of a pipeline, and
+// parameter servers, which are no replicas.
+TEST(Predict, GivesAllRanksTheTimesOfTheirGraph) {
+  Strategy pipelines = strategy_of({.data = 4, .pipeline = 2}, 3);
+  Strategy servers = strategy_of({.data = 2}, 1);
+  servers.data_parallelism.kind = DataParallelKind::kParameterServer;
+  servers.data_parallelism.servers = 2;
+  for (const Strategy& strategy : {pipelines, servers}) {
+    const TinyJob tiny(strategy, cluster_of(8, 4));
+    TrainingJob job = tiny.job();
+    job.contention = true;
+    job.ranks = RankSet::kAll;
+    const Prediction all = predict(job);
+    const PricedReplicas priced = price_replicas(job);
+    const SimulatedReplicas simulated =
+        simulate_replicas(priced.all, priced.prices, {}, priced.shared());
+    const SimulatedStep step = step_of_all_ranks(priced, simulated);
+    EXPECT_EQ(step.graph, all.graph);
+    EXPECT_EQ(step.times, all.times);
+    const Evaluation by_class = predict(job, priced, simulated).evaluation;
+    EXPECT_EQ(by_class.step_time, all.evaluation.step_time);
+    EXPECT_NEAR(by_class.bubble_of_period, all.evaluation.bubble_of_period, 1e-12);
+    EXPECT_NEAR(by_class.mfu, all.evaluation.mfu, 1e-12);
+  }
+}
+
 // Equal stages and free messages: m + p - 1 = 5 times 10 + 20 ms.
 TEST(Predict, ReplacesPricesForAWhatIf) {
   const TinyJob tiny(strategy_of({.pipeline = 2}, 4));

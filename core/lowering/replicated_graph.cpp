@@ -1,0 +1,136 @@
+#include "core/lowering/replicated_graph.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/lowering/lowering_context.hpp"
+#include "core/lowering/lowering_pass.hpp"
+#include "core/lowering/ranks.hpp"
+
+namespace meshwright {
+
+ReplicatedGraph lower_replicated(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                                 LoweringOptions options) {
+  if (auto found = check_plan(plan, model, cluster); !found.empty())
+    throw InputError(std::move(found));
+  options.ranks = RankSet::kAll;
+  LoweringContext context(plan, model, cluster, options);
+  run_passes(lowering_passes().first(lowering_passes().size() - 1), context);  // not "all ranks"
+  ReplicatedGraph all;
+  all.folded = std::move(context.folded);
+  if (reduces_among_replicas(plan.strategy)) {
+    all.replicas = context.groups.stage_ranks;
+    all.ranks = ranks_of(context, all.replicas);
+  } else {
+    all.ranks = all.folded.graph.ranks;
+    all.folded.spreads.resize(all.folded.graph.collectives.size());
+  }
+  return all;
+}
+
+namespace {
+
+class ClassUnfolding {
+ public:
+  ClassUnfolding(const ReplicatedGraph& all, const ReplicaClasses& classes)
+      : all_(all),
+        folded_(all.folded.graph),
+        classes_(classes),
+        count_(classes.sizes.size()),
+        order_(all.folded, all.replicas) {}
+
+  ClassGraph run() {
+    TaskGraph& graph = made_.graph;
+    graph.parts = folded_.parts;
+    graph.works = folded_.works;
+    graph.programs = folded_.programs;
+    graph.dependency_begin.push_back(0);
+    made_.task_of.resize(folded_.tasks.size() * count_);
+    for (std::size_t d = 0; d < folded_.ranks.size(); ++d)
+      for (std::size_t k = 0; k < count_; ++k) graph.ranks.push_back(rank(d, k));
+    for (std::size_t t = 0; t < folded_.tasks.size();) {
+      if (folded_.tasks[t].kind == TaskKind::kCollective) {
+        t = copy_collective(folded_.tasks[t].partner);
+      } else {
+        for (std::size_t k = 0; k < count_; ++k) copy(t, k, folded_.tasks[t].partner);
+        ++t;
+      }
+    }
+    return std::move(made_);
+  }
+
+ private:
+  RankInfo rank(std::size_t d, std::size_t k) const {
+    const auto replica = static_cast<std::size_t>(classes_.representatives[k]);
+    RankInfo info = all_.ranks[d * static_cast<std::size_t>(all_.replicas) + replica];
+    info.multiplicity *= static_cast<std::int32_t>(classes_.sizes[k]);
+    return info;
+  }
+
+  std::int32_t copy_of(std::size_t task, std::size_t k) const {
+    return made_.task_of[task * count_ + k];
+  }
+  void copy(std::size_t t, std::size_t k, std::int32_t partner) {
+    TaskGraph& graph = made_.graph;
+    Task task = folded_.tasks[t];
+    task.rank = static_cast<std::int32_t>(static_cast<std::size_t>(task.rank) * count_ + k);
+    task.partner =
+        task.kind == TaskKind::kReceive ? copy_of(static_cast<std::size_t>(partner), k) : partner;
+    made_.task_of[t * count_ + k] = static_cast<std::int32_t>(graph.tasks.size());
+    graph.tasks.push_back(task);
+    for (const TaskId before : folded_.dependencies_of(TaskId(t)))
+      graph.dependencies.emplace_back(copy_of(before.index(), k));
+    graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
+  }
+
+  /// One collective for every set of classes that form groups. Returns the task after the members.
+  std::size_t copy_collective(std::int32_t c) {
+    const CollectiveMembers& members = folded_.collectives[static_cast<std::size_t>(c)];
+    std::vector<bool> done(count_);
+    for (std::size_t k = 0; k < count_; ++k) {
+      if (done[k]) continue;
+      const std::vector<std::size_t> together = classes_with(c, k);
+      const auto made = static_cast<std::int32_t>(made_.graph.collectives.size());
+      made_.graph.collectives.push_back(
+          {static_cast<std::int32_t>(made_.graph.tasks.size()),
+           members.count * static_cast<std::int32_t>(together.size())});
+      made_.folded_collective.push_back(c);
+      made_.first_class.push_back(static_cast<std::int32_t>(k));
+      for (std::int32_t m = 0; m < members.count; ++m)
+        for (const std::size_t other : together)
+          copy(TaskId(members.first + m).index(), other, made);
+      for (const std::size_t other : together) {
+        MW_CHECK(!done[other]);
+        done[other] = true;
+      }
+    }
+    return TaskId(members.first + members.count).index();
+  }
+  /// The classes in the group of a class, ascending.
+  std::vector<std::size_t> classes_with(std::int32_t c, std::size_t k) const {
+    std::vector<std::size_t> together;
+    const std::int64_t group = order_.group_of(c, classes_.representatives[k]);
+    for (std::int64_t i = 0; i < order_.spread_of(c).count; ++i)
+      together.push_back(static_cast<std::size_t>(
+          classes_.class_of[static_cast<std::size_t>(order_.replica_at(c, group, i))]));
+    std::sort(together.begin(), together.end());
+    together.erase(std::unique(together.begin(), together.end()), together.end());
+    return together;
+  }
+
+  const ReplicatedGraph& all_;
+  const TaskGraph& folded_;
+  const ReplicaClasses& classes_;
+  std::size_t count_;
+  CopyOrder order_;
+  ClassGraph made_;
+};
+
+}  // namespace
+
+ClassGraph graph_of_classes(const ReplicatedGraph& all, const ReplicaClasses& classes) {
+  MW_CHECK(static_cast<std::int64_t>(classes.class_of.size()) == all.replicas);
+  return ClassUnfolding(all, classes).run();
+}
+
+}  // namespace meshwright
