@@ -128,12 +128,13 @@ std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
   return found;
 }
 
-/// With the default of every other choice.
+/// With the default of every other choice, and all devices, so that they can be spread over nodes.
 bool ChoiceLists::accepts_model(const ScheduleRequest& request, const ScheduleRule& rule,
                                 int parts) {
   Strategy probe = smallest_strategy(fixed_);
-  probe.degrees = {.pipeline = request.devices, .chunks = request.chunks};
-  probe.global_batch = request.microbatches;
+  probe.degrees = {
+      .data = goal_.gpus / request.devices, .pipeline = request.devices, .chunks = request.chunks};
+  probe.global_batch = std::int64_t{request.microbatches} * probe.degrees.data;
   probe.schedule = rule.name;
   return is_valid({probe, even_cut(blocks_, parts)});
 }

@@ -51,6 +51,20 @@ TEST(SearchSpace, HasPipelinesWithExpertOverlap) {
   EXPECT_GT(pipelines, 0);
 }
 
+// 12 pipeline ranks alone would not fill nodes of 8 devices evenly.
+TEST(SearchSpace, HasEveryPipelineSizeThatDividesTheDevices) {
+  const ModelGraph model = model_from_config({.name = "deep", .where = "deep.json", .text = R"({
+    "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 12,
+    "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 8000,
+    "max_position_embeddings": 2048})"});
+  SmallJob small(model, kPlenty, {.gpus = 24, .global_batch = 24, .sequence_length = 512});
+  small.fixed.schedule = "1f1b";
+  std::set<int> sizes;
+  for (const Candidate& candidate : small.space().candidates())
+    sizes.insert(candidate.layout.degrees.pipeline);
+  EXPECT_THAT(sizes, testing::ElementsAre(1, 2, 3, 4, 6, 8, 12));
+}
+
 TEST(SearchSpace, HoldsEveryCandidateOnce) {
   SmallJob small(small_expert_model(), kPlenty, {8, 16, 512});
   small.fixed.tensor = 2;
