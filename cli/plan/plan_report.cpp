@@ -9,6 +9,7 @@
 #include "cli/plan/sensitivity_report.hpp"
 #include "cli/plan/trainer_comparison.hpp"
 #include "cli/reports/report.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {

@@ -8,6 +8,7 @@
 #include "cli/job/job_error.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
+#include "core/base/parse_quantity.hpp"
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
 

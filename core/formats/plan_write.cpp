@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/check.hpp"
+
+#include <algorithm>
 #include "core/formats/plan.hpp"
 #include "core/plan/parallel_sizes.hpp"
 

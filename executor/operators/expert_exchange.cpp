@@ -1,6 +1,7 @@
 // Dispatch of token rows to the ranks of their experts and back. Expert ranks exchange rows; with
 // expert-tensor parallelism the ranks of a group all-gather their rows before the experts and
 // reduce-scatter the results after them.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 

@@ -1,5 +1,7 @@
 #include "executor/operators/operator_pass.hpp"
 
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "core/base/random.hpp"
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "gui/timeline/lane_painter.hpp"

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 
 #include "gui/timeline/lane_painter.hpp"

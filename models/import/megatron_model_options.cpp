@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include "models/families/config_reader.hpp"
+
+#include <algorithm>
 #include "models/import/import_lines.hpp"
 #include "models/import/megatron_options.hpp"
 

@@ -2,6 +2,8 @@
 
 #include "models/import/megatron_options.hpp"
 
+#include <algorithm>
+
 namespace meshwright {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "models/launch/launch_job.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
