@@ -9,6 +9,7 @@
 #include "cli/terminal/interrupt.hpp"
 #include "cli/validation/accuracy_baseline.hpp"
 #include "cli/validation/fit_runs.hpp"
+#include "cli/validation/rank_runs.hpp"
 #include "cli/validation/validation_report.hpp"
 #include "core/formats/file.hpp"
 
@@ -19,7 +20,7 @@ struct ValidateFlags {
   std::vector<std::string> files, sets;
   bool rows = false;
   std::string table = "text", csv, baseline, write_baseline, write_errors;
-  std::optional<int> threads, fit_steps;
+  std::optional<int> threads, fit_steps, rank;
   OutputFlags output;
 };
 
@@ -70,6 +71,15 @@ Outcome fit_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
   return deliver(fit_text(runs, fit), flags.output);
 }
 
+Outcome ranking_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
+  const std::vector<RankedRun> ranked =
+      rank_runs(runs, {.rank = {.fitting = *flags.rank},
+                       .threads = flags.threads.value_or(0),
+                       .canceled = [] { return is_interrupted(); }});
+  stop_if_interrupted();
+  return deliver(flags.output.json ? ranking_json(ranked) : ranking_text(ranked), flags.output);
+}
+
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "validate", "Predict published training runs and compare with their measured values.");
@@ -93,6 +103,9 @@ CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
         "the constants");
     add_value(*command, "--write-errors", flags.write_errors, "FILE",
               "with --fit: write the errors without the source, for error bars, to FILE");
+    add_count(*command, "--rank", flags.rank, {1, 100'000},
+              "instead, rank the plan of each run among this many plans at random that its trainer "
+              "can run and that fit, and search the best one");
     add_value(*command, "--write-baseline", flags.write_baseline, "FILE",
               "write the mean errors to FILE");
     add_count(*command, "--threads", flags.threads, kThreadRange,
@@ -114,6 +127,7 @@ Outcome run_validate(const ValidateFlags& flags) {
   const LoadedRuns runs = load_runs(read_sets(flags));
   stop_if_interrupted();
   if (flags.fit_steps) return fit_outcome(runs, flags);
+  if (flags.rank) return ranking_outcome(runs, flags);
   const std::vector<RunPrediction> predictions = predict_runs(
       runs, {.threads = flags.threads.value_or(0), .canceled = [] { return is_interrupted(); }});
   stop_if_interrupted();
