@@ -59,8 +59,8 @@ RankedRun rank_run(const LoadedRuns::Job& job, const ModelGraph& model, const Cl
     ranked.fits_in_memory = fits_in_memory(evaluation);
     FixedChoices fixed = choices_not_searched(plan.strategy);
     fixed.trainer = trainer;
-    const SearchJob space{model, cluster, *cost_model, goal_of(plan.strategy), fixed,
-                          thread_count(options.threads)};
+    const SearchJob space{
+        model, cluster, *cost_model, goal_of(plan.strategy), fixed, thread_count(options.threads)};
     ranked.rank = rank_of(plan, ranked.step_time, space, options.rank);
     ranked.best = best_plan_of(space, options);
   } catch (const InputError& error) {
@@ -80,8 +80,8 @@ double loss(const RankedRun& run) {
 }
 
 std::string plan_words(const Strategy& s) {
-  std::string text = fmt::format("{}, {}, micro-batch {}", split_text(s), schedule_text(s),
-                                 s.micro_batch);
+  std::string text =
+      fmt::format("{}, {}, micro-batch {}", split_text(s), schedule_text(s), s.micro_batch);
   if (s.recompute.kind != RecomputeKind::kNone) text += ", recompute " + to_text(s.recompute);
   return text + fmt::format(", ZeRO {}", s.zero);
 }
@@ -127,8 +127,8 @@ std::string ranking_text(std::span<const RankedRun> runs) {
   std::string others;
   for (const RankedRun& run : runs) {
     if (!is_ranked(run)) {
-      const std::string why = run.problems.empty() ? "no random plan fits"
-                                                   : run.problems.front().what;
+      const std::string why =
+          run.problems.empty() ? "no random plan fits" : run.problems.front().what;
       others += fmt::format("{}: not ranked: {}\n", name_of(run), why);
       continue;
     }
@@ -136,8 +136,8 @@ std::string ranking_text(std::span<const RankedRun> runs) {
       others += fmt::format("{}: not in the space: {}\n", name_of(run), run.rank.outside);
     if (!run.fits_in_memory)
       others += fmt::format("{}: predicted not to fit in memory\n", name_of(run));
-    table.rows.push_back({name_of(run), plan_words(run.job->run->strategy),
-                          to_text(run.step_time), percent(faster_share(run.rank)),
+    table.rows.push_back({name_of(run), plan_words(run.job->run->strategy), to_text(run.step_time),
+                          percent(faster_share(run.rank)),
                           run.best ? plan_words(run.best->strategy) : "none found",
                           run.best ? to_text(run.best->step_time) : "-", percent(loss(run))});
   }
@@ -155,9 +155,8 @@ std::string ranking_json(std::span<const RankedRun> runs) {
       entry["step_seconds"] = to_seconds(run.step_time).value;
       entry["fits_in_memory"] = run.fits_in_memory;
       entry["not_in_space"] = is_in_space(run) ? Json() : Json(run.rank.outside);
-      entry["random_plans"] = {{"drawn", run.rank.drawn},
-                               {"fitting", run.rank.fitting},
-                               {"faster", run.rank.faster}};
+      entry["random_plans"] = {
+          {"drawn", run.rank.drawn}, {"fitting", run.rank.fitting}, {"faster", run.rank.faster}};
       entry["best"] = Json();
       if (run.best)
         entry["best"] = {{"plan", plan_words(run.best->strategy)},

@@ -244,6 +244,7 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
       rule_with_shortest_step(candidate.pipeline, degrees, known.microbatches).name;
   probe.strategy.micro_batch = 1;
   probe.strategy.recompute = {};
+  probe.strategy.model_parallelism.routing.overlap = false;  // not every schedule has it
   const bool gathers_twice = probe.strategy.zero >= 3 && data.reshard_after_forward &&
                              data.prefetch <= 1 && !job_.cost_model.memory().keeps_ends_gathered;
   const auto end_with = [&](std::int64_t microbatches) {

@@ -1,6 +1,7 @@
 #include "planner/search/choice_lists.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/check.hpp"
 #include "planner/search/stage_partition.hpp"
@@ -182,7 +183,8 @@ std::vector<int> ChoiceLists::chunk_counts(const ScheduleRule& rule,
   const int most = request.devices > 1 ? (blocks_ + 2) / request.devices : 1;
   const int per_device = divide_up(blocks_, request.devices);
   for (int count = 2; count <= most; ++count)
-    if (count == 2 || per_device % count == 0) free.push_back(count);
+    if (std::has_single_bit(static_cast<unsigned>(count)) || per_device % count == 0)
+      free.push_back(count);
   std::vector<int> counts = choices(fixed_.chunks, free);
   std::erase_if(counts, [&](int count) {
     ScheduleRequest with_chunks = request;

@@ -79,8 +79,8 @@ class Draws {
   }
 
   Node next() {
-    const auto below = static_cast<std::int64_t>(mixed_bits(drawn_++) %
-                                                 static_cast<std::uint64_t>(ends_.back()));
+    const auto below =
+        static_cast<std::int64_t>(mixed_bits(drawn_++) % static_cast<std::uint64_t>(ends_.back()));
     const auto end = std::ranges::upper_bound(ends_, below);
     const auto index = static_cast<std::size_t>(end - ends_.begin());
     const SearchSpace::Branch& branch = space_.branches[index];

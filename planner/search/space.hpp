@@ -115,14 +115,14 @@ class SearchSpace {
 ///   devices; with and without sequence parallelism and overlap of tensor-parallel communication;
 ///   every algorithm of context parallelism; micro-batches up to 8 and powers of two that divide
 ///   the batch of a replica.
-/// - Pipelines: schedules with `worth_searching`, with 1 and 2 chunks and every number that divides
-///   the blocks of a rank.
+/// - Pipelines: schedules with `worth_searching`, with every number of chunks that is a power of
+/// two
+///   or divides the blocks of a rank.
 /// - Recomputations: none, full, some blocks, modules of Megatron-LM alone and together,
 ///   torch-selective; of standard attention the attention core.
 /// - Replications: ZeRO 0 to 3, shard groups over all replicas or those in a node, gradients
-/// reduced
-///   after the backward pass or in buckets of PyTorch or Megatron-LM, parameters gathered at the
-///   end of a step or during the next one, resharded after the forward pass or not.
+///   reduced after the backward pass or in buckets of PyTorch or Megatron-LM, parameters gathered
+///   at the end of a step or during the next one, resharded after the forward pass or not.
 /// Of these, what the trainer can run, if one is set. Throws InputError if the goal is impossible
 /// on the cluster.
 SearchSpace make_space(const ModelGraph& model, const Cluster& cluster, const Goal& goal,

@@ -45,8 +45,8 @@ TEST(PlanRank, EstimatesTheShareOfFasterPlans) {
     plans.push_back(costs.plan_of(candidate));
     times.push_back(small.evaluate(plans.back()).step_time);
   }
-  const auto middle = static_cast<std::size_t>(
-      std::ranges::find(times, times[times.size() / 3]) - times.begin());
+  const auto middle =
+      static_cast<std::size_t>(std::ranges::find(times, times[times.size() / 3]) - times.begin());
   const auto faster = std::ranges::count_if(
       times, [&](Ticks time) { return ratio(times[middle], time) > 1 + kFasterBy; });
   const PlanRank rank = rank_in(small, plans[middle], {.fitting = 400, .drawn = 100'000});
@@ -71,14 +71,17 @@ TEST(PlanRank, NamesWhatTheSpaceDoesNotHave) {
   EXPECT_EQ(outside([](Strategy& s) { s.schedule = "naive"; }), "naive with 1 chunks");
   EXPECT_EQ(outside([](Strategy& s) { s.recompute = {RecomputeKind::kSelective}; }),
             "recompute selective");
-  EXPECT_THAT(outside([](Strategy& s) { s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1)}; }),
+  EXPECT_THAT(outside([](Strategy& s) {
+                s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1)};
+              }),
               HasSubstr("with buckets 1"));
 }
 
 TEST(PlanRank, DoesNotDependOnTheNumberOfThreads) {
   const SmallJob small = small_job();
   const Plan plan = small.search({.top = 3, .threads = 1}).plans.back().plan;
-  const PlanRank one = rank_of(plan, Ticks(1), small.job(1)), two = rank_of(plan, Ticks(1), small.job(2));
+  const PlanRank one = rank_of(plan, Ticks(1), small.job(1)),
+                 two = rank_of(plan, Ticks(1), small.job(2));
   EXPECT_EQ(one.fitting, two.fitting);
   EXPECT_EQ(one.drawn, two.drawn);
   EXPECT_EQ(one.faster, two.faster);

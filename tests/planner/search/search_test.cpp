@@ -282,6 +282,19 @@ TEST(Search, FindsAPlanWithoutTime) {
   EXPECT_FALSE(result.certificate.proved_optimal);
 }
 
+// GPipe has no such overlap; the end of a step is priced with it where it is the simplest schedule.
+TEST(Search, OverlapsExpertCommunication) {
+  SmallJob small(small_expert_model(), kPlenty, kSmallGoal);
+  small.fixed.model_parallelism.routing.overlap = true;
+  const SearchResult result = small.search({.top = 3, .threads = 1});
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_TRUE(result.certificate.proved_optimal);
+  for (const RankedPlan& row : result.plans) {
+    EXPECT_TRUE(row.plan.strategy.model_parallelism.routing.overlap);
+    EXPECT_EQ(row.evaluation, small.evaluate(row.plan));
+  }
+}
+
 TEST(Search, ComputesInWhatTheDeviceHas) {
   SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   small.cluster = cluster_from_toml(find_cluster("dgx-v100"));  // no bf16
