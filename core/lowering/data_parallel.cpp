@@ -23,215 +23,15 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/lowering/lowering_context.hpp"
-#include "core/plan/placement.hpp"
+#include "core/lowering/unit_uses.hpp"
 
 namespace meshwright {
-namespace {
-
-bool makes_gradients(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
-bool needs_parameters(Pass pass) { return pass != Pass::kBackwardWeight; }
-bool goes_back(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
-
-}  // namespace
-
-/// One pass of one unit on a device.
-struct UnitUse {
-  Action action;
-  int unit = 0;
-  bool gathers = false, reduces = false;
-  bool completes_gradients = false;  ///< within the stage's last backward pass
-  bool completes_table = false;      ///< no later use adds to the tied table's gradients
-  int gather_after = -1;             ///< use that ends before the gather starts
-  int after_reduction_of = -1;       ///< use whose reduction ends before this one starts
-  MemoryAmounts acquired, released;  ///< in addition to those of the pass itself
-};
-
-namespace {
-
-bool same_unit(const UnitUse& a, const UnitUse& b) {
-  return a.action.stage == b.action.stage && a.unit == b.unit;
-}
-
-/// Lists the uses of every device and accounts for their buffers.
-class UnitUses {
- public:
-  explicit UnitUses(const LoweringContext& context)
-      : context_(context), strategy_(context.strategy), schedule_(context.schedule) {
-    const std::size_t stages = schedule_.placement.device_of_stage.size();
-    seen_forward_.assign(stages, false);
-    last_backward_.assign(stages, nullptr);
-    for (const auto& order : schedule_.orders)
-      for (const Action& action : order)
-        if (makes_gradients(action.pass)) last_backward_[action.stage.index()] = &action;
-  }
-
-  std::vector<UnitUse> of_device(std::size_t device) {
-    std::vector<UnitUse> uses;
-    for (const Action& action : schedule_.orders[device]) append(action, uses);
-    if (strategy_.zero >= 3) count_parameters_held(uses);
-    if (strategy_.zero >= 2) count_gradients_held(uses);
-    return uses;
-  }
-
- private:
-  const PartUnits& units_of(StageId stage) const {
-    const int part = context_.placement.part_of_stage[stage.index()];
-    return context_.units[static_cast<std::size_t>(part)];
-  }
-
-  /// Empty if the action is a single task.
-  void append(const Action& action, std::vector<UnitUse>& uses) {
-    const std::size_t stage = action.stage.index();
-    const bool first = action.pass == Pass::kForward && !seen_forward_[stage];
-    if (first) seen_forward_[stage] = true;
-    const bool last = last_backward_[stage] == &action;
-    if (!is_split(action.pass, first, last)) return;
-    const int count = static_cast<int>(units_of(action.stage).units.size());
-    for (int i = 0; i < count; ++i) {
-      UnitUse use;
-      use.action = action;
-      use.unit = action.pass == Pass::kForward ? i : count - 1 - i;
-      use.gathers = first && strategy_.data_parallelism.overlap_gather;
-      use.completes_gradients = last;
-      uses.push_back(use);
-    }
-  }
-
-  bool is_split(Pass pass, bool first, bool last) const {
-    if (strategy_.zero >= 3) return true;
-    const DataParallelism& data = strategy_.data_parallelism;
-    if (pass == Pass::kForward) return first && data.overlap_gather;
-    if (pass == Pass::kBackwardInput) return false;
-    return strategy_.zero == 2 || (last && data.buckets.rule != BucketRule::kNone);
-  }
-
-  template <class Predicate>
-  static std::vector<int> places_of(const std::vector<UnitUse>& uses, Predicate holds) {
-    std::vector<int> places;
-    for (std::size_t i = 0; i < uses.size(); ++i)
-      if (holds(uses[i].action.pass)) places.push_back(static_cast<int>(i));
-    return places;
-  }
-
-  void count_parameters_held(std::vector<UnitUse>& uses) {
-    const std::vector<int> places = places_of(uses, needs_parameters);
-    const auto use_at = [&](std::size_t i) -> UnitUse& {
-      return uses[static_cast<std::size_t>(places[i])];
-    };
-    const auto ahead = static_cast<std::size_t>(strategy_.data_parallelism.prefetch);
-    const std::int64_t most = context_.options.memory.most_gathered_parameters;
-    std::vector<std::size_t> held;  // one use per gathered unit
-    std::size_t first = 0;          // use; those from it to the current one may be gathered at once
-    std::int64_t gathered = 0;      // their elements
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      UnitUse& use = use_at(i);
-      gathered += unit_elements(use);
-      for (; first < i && (first + ahead < i || (most > 0 && gathered > most)); ++first)
-        gathered -= unit_elements(use_at(first));
-      const auto is_it = [&](std::size_t other) { return same_unit(use_at(other), use); };
-      const Bytes bytes = unit_bytes(use, stored_element(strategy_.dtype).value);
-      if (std::none_of(held.begin(), held.end(), is_it)) {
-        use.gathers = true;
-        use.gather_after = first > 0 ? places[first - 1] : -1;
-        // Weight-gradient passes in between need no parameters, but parameters stay gathered.
-        const auto beside = static_cast<std::size_t>(std::int64_t{use.gather_after} + 1);
-        uses[beside].acquired[MemoryClass::kCommunication] += bytes;
-        held.push_back(i);
-      }
-      bool is_used_soon = false;
-      const std::size_t soon = std::min(places.size(), i + 1 + std::max<std::size_t>(1, ahead));
-      for (std::size_t next = i + 1; next < soon; ++next)
-        is_used_soon = is_used_soon || same_unit(use_at(next), use);
-      const bool is_awaited = waits_for_backward(use);
-      if (is_used_soon || is_awaited) continue;
-      use.released[MemoryClass::kCommunication] += bytes;
-      std::erase_if(held, is_it);
-    }
-  }
-
-  /// The embedding and the head, if the trainer keeps them gathered.
-  bool stays_gathered(const UnitUse& use) const {
-    if (!context_.options.memory.keeps_ends_gathered) return false;
-    const int part = context_.placement.part_of_stage[use.action.stage.index()];
-    const auto last_unit = static_cast<int>(units_of(use.action.stage).units.size()) - 1;
-    return (part == 0 && use.unit == 0) ||
-           (part + 1 == part_count(context_.placement) && use.unit == last_unit);
-  }
-
-  /// With reshard_after_forward off: a micro-batch is between forward and backward of the unit.
-  bool waits_for_backward(const UnitUse& use) {
-    if (strategy_.data_parallelism.reshard_after_forward && !stays_gathered(use)) return false;
-    const std::size_t stage = use.action.stage.index();
-    if (outstanding_.size() <= stage) outstanding_.resize(stage + 1);
-    std::vector<int>& counts = outstanding_[stage];
-    counts.resize(units_of(use.action.stage).units.size(), 0);
-    int& count = counts[static_cast<std::size_t>(use.unit)];
-    count += goes_back(use.action.pass) ? -1 : 1;
-    return count > 0;
-  }
-
-  void count_gradients_held(std::vector<UnitUse>& uses) {
-    const std::vector<int> places = places_of(uses, makes_gradients);
-    const auto use_at = [&](std::size_t i) -> UnitUse& {
-      return uses[static_cast<std::size_t>(places[i])];
-    };
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      use_at(i).reduces = true;
-      if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const std::int64_t trainers = context_.options.memory.unreduced_gradient_bytes;
-      const std::int64_t requested = gradient_bytes(strategy_);
-      const std::int64_t each =
-          requested < kFloat32Bytes ? std::min(requested, trainers) : trainers;
-      const Bytes bytes = unit_bytes(use_at(i), each);
-      use_at(i).acquired[MemoryClass::kGradients] += bytes;
-      use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
-    }
-    for (std::size_t i = places.size(); i-- > 0;) {
-      if (!adds_to_table(use_at(i))) continue;
-      use_at(i).completes_table = true;
-      break;
-    }
-  }
-
-  bool adds_to_table(const UnitUse& use) const {
-    const PartUnits& part = units_of(use.action.stage);
-    return part.units[static_cast<std::size_t>(use.unit)].reads_table > 0 ||
-           std::any_of(part.buckets.begin(), part.buckets.end(),
-                       [&](const GradientBucket& b) { return b.is_table && b.unit == use.unit; });
-  }
-
-  /// Number of parameters to gather.
-  std::int64_t unit_elements(const UnitUse& use) const {
-    const ParameterUnit& unit =
-        units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
-    const auto is_sharded = [&](bool expert) {
-      return data_groups_of(strategy_, context_.groups, expert).shard.shape.ranks > 1;
-    };
-    std::int64_t elements = 0;
-    if (is_sharded(false)) elements += unit.parameters.dense + unit.reads_table;
-    if (is_sharded(true)) elements += unit.parameters.expert;
-    return elements;
-  }
-  Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
-    const std::int64_t elements = unit_elements(use);
-    const std::int64_t most = context_.options.memory.most_gathered_parameters;
-    return Bytes(element * (most > 0 ? std::min(elements, most) : elements));
-  }
-
-  const LoweringContext& context_;
-  const Strategy& strategy_;
-  const Schedule& schedule_;
-  std::vector<bool> seen_forward_;             ///< by stage
-  std::vector<const Action*> last_backward_;   ///< by stage: the one that completes its gradients
-  std::vector<std::vector<int>> outstanding_;  ///< by stage, then unit
-};
-
-}  // namespace
 
 /// Appends the tasks of uses, in the order of every device.
 class UnitTasks::State {
@@ -240,14 +40,13 @@ class UnitTasks::State {
       : context_(context),
         strategy_(context.strategy),
         folded_(context.folded),
+        uses_(list_unit_uses(context)),
         known_(context.units.size()) {
     for (std::size_t part = 0; part < context.units.size(); ++part)
       known_[part].resize(context.units[part].units.size());
-    UnitUses lister(context);
-    for (std::size_t d = 0; d < context.schedule.orders.size(); ++d) {
-      uses_.push_back(lister.of_device(d));
-      ended_.emplace_back(uses_.back().size(), TaskId(-1));
-      reduced_.emplace_back(uses_.back().size(), TaskId(-1));
+    for (const std::vector<UnitUse>& uses : uses_) {
+      ended_.emplace_back(uses.size(), TaskId(-1));
+      reduced_.emplace_back(uses.size(), TaskId(-1));
     }
     next_.assign(context.schedule.orders.size(), 0);
     next_gather_.assign(context.schedule.orders.size(), 0);
@@ -316,23 +115,68 @@ class UnitTasks::State {
     return made;
   }
 
-  struct BucketOfPart {
-    const GradientBucket& bucket;
-    int part;
-    bool is_own;
-    ParameterRange range() const { return {part, bucket.expert, bucket.first, bucket.count}; }
+  /// A data-parallel collective whose work is in the graph.
+  struct Exchange {
+    CollectiveSpread spread;
+    Stream stream = Stream::kData;
+    WorkId work;
   };
-  /// The buckets that the unit completes and the table read by its head: values are gathered with
-  /// the same sharding as gradients. In layer order, every parameter is gathered before its first
-  /// use, because a bucket belongs to its first layer.
-  std::vector<BucketOfPart> buckets_of(const UnitUse& use) const {
-    std::vector<BucketOfPart> buckets;
+  /// Of a bucket, as far as they were needed yet.
+  struct BucketExchanges {
+    ParameterRange range;
+    bool is_table = false, is_own = true;
+    std::optional<std::vector<Exchange>> gather, reduce, reduce_across_groups;
+  };
+  struct UnitExchanges {
+    std::vector<BucketExchanges> buckets;  ///< empty: not listed yet
+    std::vector<std::pair<Collective, WorkId>> works;
+  };
+  /// All uses of a unit share the works of its collectives. The buckets are those that the unit
+  /// completes and the table read by its head: values are gathered with the same sharding as
+  /// gradients. In layer order, every parameter is gathered before its first use, because a bucket
+  /// belongs to its first layer.
+  UnitExchanges& exchanges_of(const UnitUse& use) {
+    UnitExchanges& known =
+        known_[static_cast<std::size_t>(part_of(use))][static_cast<std::size_t>(use.unit)];
+    if (!known.buckets.empty()) return known;
+    const auto add = [&known](const GradientBucket& bucket, int part, bool is_own) {
+      BucketExchanges& made = known.buckets.emplace_back();
+      made.range = {part, bucket.expert, bucket.first, bucket.count};
+      made.is_table = bucket.is_table;
+      made.is_own = is_own;
+    };
     for (const GradientBucket& bucket : units_of(use).buckets)
-      if (bucket.unit == use.unit) buckets.push_back({bucket, part_of(use), true});
+      if (bucket.unit == use.unit) add(bucket, part_of(use), true);
     if (unit_of(use).reads_table > 0)
       for (const GradientBucket& bucket : context_.units.front().buckets)
-        if (bucket.is_table) buckets.push_back({bucket, 0, false});
-    return buckets;
+        if (bucket.is_table) add(bucket, 0, false);
+    return known;
+  }
+
+  std::vector<Exchange> with_works(const std::vector<DataExchange>& exchanges,
+                                   UnitExchanges& unit) {
+    std::vector<Exchange> made;
+    made.reserve(exchanges.size());
+    for (const DataExchange& one : exchanges)
+      made.push_back({one.spread, one.stream, work_of_collective(one.collective, unit)});
+    return made;
+  }
+
+  const std::vector<Exchange>& gather_of(BucketExchanges& bucket, UnitExchanges& unit) {
+    if (!bucket.gather)
+      bucket.gather = with_works(gather_exchanges(bucket.range, strategy_, context_, 1), unit);
+    return *bucket.gather;
+  }
+
+  /// `completes`: the gradients of the step.
+  const std::vector<Exchange>& reduction_of(BucketExchanges& bucket, bool completes,
+                                            UnitExchanges& unit) {
+    auto& reduction = completes ? bucket.reduce_across_groups : bucket.reduce;
+    if (!reduction)
+      reduction = with_works(reduce_exchanges(bucket.range, strategy_, context_.groups,
+                                              {.copies = 1, .sums_groups = completes}),
+                             unit);
+    return *reduction;
   }
 
   /// Issues the gathers that wait for no use after `ended` (-1: for none). PyTorch FSDP issues them
@@ -351,10 +195,10 @@ class UnitTasks::State {
     const TaskId after = use.gather_after < 0
                              ? TaskId(-1)
                              : ended_[device][static_cast<std::size_t>(use.gather_after)];
-    for (const BucketOfPart& bucket : buckets_of(use)) {
+    UnitExchanges& unit = exchanges_of(use);
+    for (BucketExchanges& bucket : unit.buckets) {
       if (strategy_.zero < 3 && !bucket.is_own) continue;  // gathered with its embedding
-      const TaskId gathered = exchange(gather_exchanges(bucket.range(), strategy_, context_, 1),
-                                       use, after, TaskId(-1), device);
+      const TaskId gathered = append(gather_of(bucket, unit), use, after, TaskId(-1), device);
       if (gathered.value >= 0) gathered_[device].push_back({place, gathered});
     }
   }
@@ -362,26 +206,25 @@ class UnitTasks::State {
   /// Returns the task after which the unit's gradient buffer is free.
   TaskId reduce(const UnitUse& use, TaskId after, std::size_t device) {
     TaskId last(-1);
-    for (const BucketOfPart& bucket : buckets_of(use)) {
-      const bool completes = bucket.bucket.is_table ? use.completes_table : use.completes_gradients;
-      const std::vector<DataExchange> exchanges = reduce_exchanges(
-          bucket.range(), strategy_, context_.groups, {.copies = 1, .sums_groups = completes});
-      last = exchange(exchanges, use, after, last, device);
+    UnitExchanges& unit = exchanges_of(use);
+    for (BucketExchanges& bucket : unit.buckets) {
+      const bool completes = bucket.is_table ? use.completes_table : use.completes_gradients;
+      last = append(reduction_of(bucket, completes, unit), use, after, last, device);
     }
     return last.value < 0 ? after : last;
   }
 
   /// Appends the exchanges in sequence, after a pass and the exchange `last` (-1: none). Returns
   /// the last one.
-  TaskId exchange(const std::vector<DataExchange>& exchanges, const UnitUse& use, TaskId after,
-                  TaskId last, std::size_t device) {
-    for (const DataExchange& made : exchanges) {
+  TaskId append(const std::vector<Exchange>& exchanges, const UnitUse& use, TaskId after,
+                TaskId last, std::size_t device) {
+    for (const Exchange& made : exchanges) {
       inputs_.clear();
       if (after.value >= 0) inputs_.push_back(after);
       if (last.value >= 0 && folded_.graph.tasks[last.index()].stream != made.stream)
         inputs_.push_back(last);
       Task task;
-      task.work = work_of_collective(made.collective, use);
+      task.work = made.work;
       task.rank = static_cast<std::int32_t>(device);
       task.microbatch = use.action.microbatch.value;
       task.stage = static_cast<std::int16_t>(use.action.stage.value);
@@ -392,17 +235,14 @@ class UnitTasks::State {
     return last;
   }
 
-  /// All uses of a unit share the works of its collectives.
-  WorkId work_of_collective(const Collective& collective, const UnitUse& use) {
-    auto& known =
-        known_[static_cast<std::size_t>(part_of(use))][static_cast<std::size_t>(use.unit)];
-    for (const auto& [made, id] : known)
+  WorkId work_of_collective(const Collective& collective, UnitExchanges& unit) {
+    for (const auto& [made, id] : unit.works)
       if (made == collective) return id;
     Work work;
     work.kind = TaskKind::kCollective;
     work.collective = collective;
     const WorkId id = append_work(folded_.graph, std::move(work));
-    known.emplace_back(collective, id);
+    unit.works.emplace_back(collective, id);
     return id;
   }
 
@@ -422,10 +262,10 @@ class UnitTasks::State {
     std::size_t use;
     TaskId task;
   };
-  std::vector<std::deque<Gathered>> gathered_;  ///< by device: of uses to come
-  std::vector<std::vector<Variant>> variants_;  ///< by work
-  std::vector<std::vector<std::vector<std::pair<Collective, WorkId>>>> known_;  ///< by part, unit
-  std::vector<TaskId> awaited_, inputs_;  ///< buffers of append() and exchange()
+  std::vector<std::deque<Gathered>> gathered_;     ///< by device: of uses to come
+  std::vector<std::vector<Variant>> variants_;     ///< by work
+  std::vector<std::vector<UnitExchanges>> known_;  ///< by part, unit
+  std::vector<TaskId> awaited_, inputs_;           ///< buffers of append()
 };
 
 UnitTasks::UnitTasks(LoweringContext& context) : state_(std::make_unique<State>(context)) {}
