@@ -133,13 +133,16 @@ std::vector<PassTimes> CandidateCosts::parts_of(const SharedLayers& layers,
                       *stage_cut(layers, pipeline, recompute), at_least_one(recompute));
 }
 
+std::shared_ptr<const Schedule> CandidateCosts::schedule_of(const ScheduleRule& rule,
+                                                            const ScheduleRequest& request) {
+  return schedules_.get(schedule_key(rule, request), [&] { return rule.generate(request); });
+}
+
 std::shared_ptr<const Schedule> CandidateCosts::schedule_of(const Candidate& candidate) {
   ParallelDegrees degrees = candidate.layout.degrees;
   degrees.chunks = candidate.pipeline.chunks;
-  const ScheduleRule* rule = candidate.pipeline.rule;
-  const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
-  return schedules_.get({rule, degrees.pipeline, degrees.chunks, microbatches},
-                        [&] { return rule->generate(request_of(degrees, microbatches)); });
+  return schedule_of(*candidate.pipeline.rule,
+                     request_of(degrees, microbatches_of(candidate.layout, job_.goal)));
 }
 
 Ticks CandidateCosts::schedule_time(const Candidate& candidate) {

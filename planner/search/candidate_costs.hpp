@@ -23,6 +23,12 @@ namespace meshwright {
 /// The layers of a layout with one kind of recomputation.
 using SharedLayers = std::shared_ptr<const LayerCosts>;
 
+/// Rule, devices, chunks and micro-batches.
+using ScheduleKey = std::tuple<const ScheduleRule*, int, int, std::int64_t>;
+inline ScheduleKey schedule_key(const ScheduleRule& rule, const ScheduleRequest& request) {
+  return {&rule, request.devices, request.chunks, request.microbatches};
+}
+
 class CandidateCosts {
  public:
   explicit CandidateCosts(const SearchJob& job) : job_(job) {}
@@ -50,6 +56,9 @@ class CandidateCosts {
   Ticks candidate_bound(const Candidate& candidate, Ticks scheduled);
 
   Plan plan_of(const Candidate& candidate);
+
+  std::shared_ptr<const Schedule> schedule_of(const ScheduleRule& rule,
+                                              const ScheduleRequest& request);
 
  private:
   /// Layouts with equal keys have the same local work.
@@ -88,7 +97,7 @@ class CandidateCosts {
   using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
                                 int, std::int64_t, bool, bool, std::vector<int>>;
   SharedCache<StepEndKey, KnownStepEnd> step_ends_;
-  SharedCache<std::tuple<const ScheduleRule*, int, int, std::int64_t>, Schedule> schedules_;
+  SharedCache<ScheduleKey, Schedule> schedules_;
 };
 
 }  // namespace meshwright

@@ -19,9 +19,19 @@ std::optional<MemoryShortfall> shortfall_in(std::span<const Bytes> peaks, Bytes 
                          .position = static_cast<int>(largest - peaks.begin())};
 }
 
-/// The number of micro-batches beyond which the peak of a schedule with ScheduleRule::
-/// peak_activations above its true peak no longer grows, in pipelines.
+/// The number of micro-batches beyond which the peak memory of a schedule that frees activations
+/// before all forward passes have run no longer grows, in pipelines.
 constexpr std::int64_t kPipelinesUntilSteady = 3;
+
+/// The request with at most that many micro-batches, as far as the rule supports fewer.
+ScheduleRequest until_steady(const ScheduleRule& rule, const ScheduleRequest& request) {
+  ScheduleRequest fewer = request;
+  for (std::int64_t m = kPipelinesUntilSteady * request.devices; m < request.microbatches; ++m) {
+    fewer.microbatches = static_cast<int>(m);
+    if (!rule.problem(fewer)) return fewer;
+  }
+  return request;
+}
 
 }  // namespace
 
@@ -34,10 +44,18 @@ std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& j
   return shortfall_in(peak_of_passes(lowered, schedule_of(plan)), facts.memory_capacity);
 }
 
-std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts) {
+namespace {
+
+std::vector<Bytes> total_peaks(const TaskGraph& graph) {
   std::vector<Bytes> peaks;
   for (const MemoryAmounts& peak : peak_memory_by_rank(graph)) peaks.push_back(total(peak));
-  return shortfall_in(peaks, facts.memory_capacity);
+  return peaks;
+}
+
+}  // namespace
+
+std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts) {
+  return shortfall_in(total_peaks(graph), facts.memory_capacity);
 }
 
 namespace {
@@ -73,14 +91,9 @@ std::vector<double> MemoryScreen::held_activations(const Candidate& candidate) {
       held.push_back(rule.peak_activations(request, PipelineRankId(d)) - freed);
     return held;
   }
-  const std::int64_t steady = kPipelinesUntilSteady * request.devices;
-  for (std::int64_t fewer = steady; fewer < microbatches; ++fewer) {
-    request.microbatches = static_cast<int>(fewer);
-    if (!rule.problem(request)) break;
-    request.microbatches = static_cast<int>(microbatches);
-  }
-  return *held_.get({&rule, request.devices, request.chunks, request.microbatches},
-                    [&] { return peak_activations(rule.generate(request)); });
+  request = until_steady(rule, request);
+  return *held_.get(schedule_key(rule, request),
+                    [&] { return peak_activations(*costs_.schedule_of(rule, request)); });
 }
 
 namespace {
@@ -160,12 +173,27 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   return shortfall_in(peaks, capacity_);
 }
 
+/// If all passes are cut into units, memory depends on the order of the units: they are lowered,
+/// with the micro-batches of one peak.
 std::vector<Bytes> MemoryScreen::peaks_of(const Candidate& candidate) {
-  const Plan plan = costs_.plan_of(candidate);
-  const LoweredStages lowered =
-      lower_stages(plan, job_.model, job_.cluster, job_.cost_model.memory());
+  Plan plan = costs_.plan_of(candidate);
+  const TrainerMemory& memory = job_.cost_model.memory();
+  Strategy& s = plan.strategy;
+  if (s.zero >= 2) {
+    const ScheduleRequest request = until_steady(*candidate.pipeline.rule, request_of(s));
+    s.global_batch = std::int64_t{request.microbatches} * s.micro_batch * s.degrees.data;
+    return total_peaks(lower(plan, job_.model, job_.cluster, {.memory = memory}));
+  }
+  // Otherwise only the first forward and the last backward pass may be cut.
+  const LoweredStages lowered = lower_stages(plan, job_.model, job_.cluster, memory);
+  const ScheduleRequest request = request_of(s);
+  const ScheduleRequest fewer = until_steady(*candidate.pipeline.rule, request);
+  if (candidate.pipeline.splits_backward &&
+      (!cuts_passes(s) || fewer.microbatches < request.microbatches))
+    return peak_of_passes(lowered, *costs_.schedule_of(*candidate.pipeline.rule, fewer));
+  const bool has_whole_passes = !cuts_passes(s) || request.microbatches > 1;
   return least_peaks(lowered, *candidate.pipeline.placement, held_activations(candidate),
-                     candidate.pipeline.splits_backward, !cuts_passes(plan.strategy));
+                     candidate.pipeline.splits_backward, has_whole_passes);
 }
 
 std::optional<MemoryShortfall> MemoryScreen::shortfall_of(const Candidate& candidate) {

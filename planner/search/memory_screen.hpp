@@ -54,7 +54,7 @@ class MemoryScreen {
   CandidateCosts& costs_;
   Bytes capacity_;
   bool counts_buffers_;  ///< memory is that of buffers in programs; not known before lowering
-  SharedCache<std::tuple<const ScheduleRule*, int, int, std::int64_t>, std::vector<double>> held_;
+  SharedCache<ScheduleKey, std::vector<double>> held_;
 };
 
 }  // namespace meshwright
