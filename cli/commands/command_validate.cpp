@@ -71,6 +71,16 @@ Outcome fit_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
   return deliver(fit_text(runs, fit), flags.output);
 }
 
+/// A ranking has no errors to write or compare.
+void check_ranking_flags(const ValidateFlags& flags) {
+  for (const auto& [flag, is_given] :
+       {std::pair("--fit", flags.fit_steps.has_value()), std::pair("--rows", flags.rows),
+        std::pair("--csv", !flags.csv.empty()), std::pair("--baseline", !flags.baseline.empty()),
+        std::pair("--write-baseline", !flags.write_baseline.empty()),
+        std::pair("--write-errors", !flags.write_errors.empty())})
+    if (is_given) refuse_flag(flag, "has no effect with --rank", "omit one of them");
+}
+
 Outcome ranking_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
   const std::vector<RankedRun> ranked =
       rank_runs(runs, {.rank = {.fitting = *flags.rank},
@@ -124,6 +134,7 @@ Outcome run_validate(const ValidateFlags& flags) {
     throw UsageError({.where = "--table",
                       .what = fmt::format("invalid value '{}'", flags.table),
                       .hint = "expected one of: text, markdown"});
+  if (flags.rank) check_ranking_flags(flags);
   const LoadedRuns runs = load_runs(read_sets(flags));
   stop_if_interrupted();
   if (flags.fit_steps) return fit_outcome(runs, flags);

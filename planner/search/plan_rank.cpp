@@ -120,6 +120,10 @@ FixedChoices choices_not_searched(const Strategy& strategy) {
   fixed.attention = strategy.attention;
   fixed.precision = strategy.precision;
   fixed.data_parallelism = strategy.data_parallelism;
+  fixed.data_parallelism.buckets = {};
+  fixed.data_parallelism.overlap_gather = false;
+  fixed.data_parallelism.shard_ranks = 0;
+  fixed.data_parallelism.reshard_after_forward = true;
   fixed.model_parallelism = strategy.model_parallelism;
   return fixed;
 }
