@@ -19,6 +19,67 @@ struct Arc {
   Ticks lag;
 };
 
+/// Precedences that follow from the cap of a device with n > 1 stages v_0 … v_{n-1}, in the order
+/// of the route. Micro-batches of a (stage, pass) are in sequence, so from F on v_k of micro-batch
+/// j until the first of its weight gradients, j holds k + 1 units or more. With
+///   q = floor(cap / (k + 1)): when F on v_k of j starts, a weight gradient of j - q on v_0 … v_k
+///   has
+///     ended, or the q + 1 micro-batches j - q … j would hold more than the cap;
+///   q = floor((cap - n) / (k + 1)) + 1: the same for v_0 … v_{n-1}: j - q holds n units at its
+///   last
+///     forward, and the q others k + 1 each, if they have started v_k by then;
+///   q = cap - k: W of j - q on each of v_0 … v_k has ended, since j itself holds one unit on each
+///     of the k others.
+class MemoryArcs {
+ public:
+  MemoryArcs(const OperationNetwork& n, const std::vector<StageId>& route,
+             std::span<const Ticks> lags)
+      : n_(n), after_input_(route.size()) {
+    own_.resize(at(n.machines));
+    Ticks back;  // from the end of I on the last stage to the end of I on this one
+    for (std::size_t i = route.size(); i-- > 0;) {
+      const int s = route[i].value;
+      if (i + 1 < route.size()) back += lags[i] + n.duration[at(n.id(1, s, 0))];
+      after_input_[at(s)] = back;
+      auto& own = own_[at(n.machine[at(n.id(0, s, 0))])];
+      own.insert(own.begin(), s);
+    }
+  }
+
+  void collect(std::span<const int> caps, std::vector<Arc>& arcs) const {
+    for (std::size_t d = 0; d < caps.size(); ++d) {
+      const int stages = static_cast<int>(own_[d].size());
+      for (int k = 0; k < stages; ++k) {
+        const int cap = caps[d];
+        first_weight(d, k, k, cap / (k + 1), arcs);
+        first_weight(d, k, stages - 1, (cap - stages) / (k + 1) + 1, arcs);
+        for (int j = cap - k; j < n_.microbatches; ++j)
+          for (int i = 0; i <= k; ++i)
+            arcs.push_back(
+                {n_.id(2, own_[d][at(i)], j - cap + k), n_.id(0, own_[d][at(k)], j), Ticks()});
+      }
+    }
+  }
+
+ private:
+  /// F on v_k of j starts after the first weight gradient of j - q on v_0 … v_last.
+  void first_weight(std::size_t d, int k, int last, int q, std::vector<Arc>& arcs) const {
+    const int from = own_[d][at(last)];
+    Ticks lag = Ticks::max();
+    for (int i = 0; i <= last; ++i) {
+      const int s = own_[d][at(i)];
+      lag = std::min(
+          lag, after_input_[at(s)] - after_input_[at(from)] + n_.duration[at(n_.id(2, s, 0))]);
+    }
+    for (int j = q; j < n_.microbatches; ++j)
+      arcs.push_back({n_.id(1, from, j - q), n_.id(0, own_[d][at(k)], j), lag});
+  }
+
+  const OperationNetwork& n_;
+  std::vector<Ticks> after_input_;     ///< by stage
+  std::vector<std::vector<int>> own_;  ///< stages by device, in the order of the route
+};
+
 std::vector<Arc> collect_arcs(const OperationNetwork& n, const Placement& placement,
                               const StageTimes& times, std::span<const int> caps) {
   std::vector<Arc> arcs;
@@ -45,6 +106,11 @@ std::vector<Arc> collect_arcs(const OperationNetwork& n, const Placement& placem
     }
     arcs.push_back({n.id(0, route.back().value, j), n.id(1, route.back().value, j), Ticks()});
   }
+  if (one_stage_per_device) return arcs;
+  std::vector<Ticks> lags;
+  for (std::size_t i = 0; i + 1 < route.size(); ++i)
+    lags.push_back(lag_between(route[i], route[i + 1]));
+  MemoryArcs(n, route, lags).collect(caps, arcs);
   return arcs;
 }
 

@@ -57,14 +57,15 @@ Ticks value_of(const ScheduleTiming& timing, ScheduleObjective objective) {
   return objective == ScheduleObjective::kMakespan ? timing.makespan : timing.period;
 }
 
-/// Lower bound that holds for every cap.
-Ticks bound_without_caps(const FrontRequest& request, Ticks known) {
-  SynthesisRequest unlimited;
-  unlimited.placement = request.placement;
-  unlimited.microbatches = request.microbatches;
-  unlimited.times = request.times;
-  unlimited.objective = request.objective;
-  return lower_bound_of(unlimited, known);
+/// Lower bound within the caps by device (empty: any), by propagation.
+Ticks bound_within(const FrontRequest& request, std::vector<int> caps, Ticks known) {
+  SynthesisRequest capped;
+  capped.placement = request.placement;
+  capped.microbatches = request.microbatches;
+  capped.times = request.times;
+  capped.objective = request.objective;
+  capped.caps = std::move(caps);
+  return lower_bound_of(capped, known);
 }
 
 /// Value of the shortest seed; max() if no published schedule has this placement.
@@ -198,18 +199,21 @@ std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request) {
   MW_CHECK(!problem_of(request));
   std::vector<Schedule> seeds = seeds_of(request);
   const Ticks known = shortest(seeds, request);
-  const Ticks uncapped = known == Ticks::max() ? Ticks() : bound_without_caps(request, known);
+  const Ticks uncapped = known == Ticks::max() ? Ticks() : bound_within(request, {}, known);
   FrontSearch search(request);
   std::vector<MemoryTimePoint> front;
   for (const int cap : request.caps) {
-    const DispatchTask task = search.task_with(
-        std::vector<int>(static_cast<std::size_t>(request.placement.devices), cap));
+    const std::vector<int> caps(static_cast<std::size_t>(request.placement.devices), cap);
+    const DispatchTask task = search.task_with(caps);
     const Ticks bound = std::max(uncapped, memory_bound(task, request.objective));
     MemoryTimePoint point{cap, search.best(task, bound, seeds), {}, {}, {}};
     if (point.schedule.name.empty()) point.schedule.name = "auto";
     point.timing = time_schedule(point.schedule, request.times);
     point.value = value_of(point.timing, request.objective);
     point.lower_bound = std::min(bound, point.value);
+    // Propagation counts stage-micro-batches.
+    if (request.held.empty() && !is_proved_optimal(point))
+      point.lower_bound = std::max(bound, bound_within(request, caps, point.value));
     if (!front.empty()) seeds.pop_back();
     seeds.push_back(point.schedule);
     front.push_back(std::move(point));

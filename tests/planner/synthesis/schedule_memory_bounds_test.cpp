@@ -4,10 +4,12 @@
 
 #include <array>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "core/schedule/block_keys.hpp"
 #include "core/schedule/timing.hpp"
+#include "planner/synthesis/schedule_bounds.hpp"
 #include "tests/planner/synthesis/schedule_cases.hpp"
 
 namespace meshwright {
@@ -153,6 +155,81 @@ TEST(MemoryBound, IsNeverAboveTheBestOfAllSmallSchedules) {
               << " micro-batches, " << task.held.size() << " stages";
         }
   EXPECT_GE(decided, cases * 9 / 10);
+}
+
+/// Propagation with the precedences that follow from caps, on the cases that count micro-batches.
+TEST(MemoryPrecedences, BoundIsNeverAboveTheBestOfAllSmallSchedules) {
+  int decided = 0, cases = 0;
+  for (const auto& placement : {wave_placement(2, 2), looped_placement(2, 2)})
+    for (int cap = 2; cap <= 4; ++cap)
+      for (std::uint32_t seed = 1; seed <= 15; seed += 2)
+        for (const auto objective : {ScheduleObjective::kMakespan, ScheduleObjective::kPeriod}) {
+          const DispatchTask task = small_task(seed, placement, 3, cap);
+          SynthesisRequest request;
+          request.placement = placement;
+          request.microbatches = 3;
+          request.times = task.times;
+          request.caps.assign(2, cap);
+          request.objective = objective;
+          const SynthesizedSchedule made = synthesize(request);
+          const Ticks bound = lower_bound_of(request, made.value);
+          const std::optional<bool> is_beaten =
+              EverySchedule(task, objective, bound - Ticks(1)).can_meet();
+          ++cases;
+          if (!is_beaten) continue;
+          ++decided;
+          EXPECT_FALSE(*is_beaten) << "seed " << seed << ", cap " << cap;
+        }
+  EXPECT_GE(decided, cases * 9 / 10);
+}
+
+// Every schedule within the caps satisfies every precedence of the network: random keys, two to
+// four stages per device.
+TEST(MemoryPrecedences, HoldInEverySchedule) {
+  std::int64_t checked = 0;
+  for (const auto& placement :
+       {wave_placement(3, 2), looped_placement(3, 2), looped_placement(2, 3), wave_placement(2, 4),
+        looped_placement(2, 4)})
+    for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+      constexpr int kMicrobatches = 7;
+      std::mt19937 random(seed);
+      const SynthesisRequest request = random_request(seed, placement, kMicrobatches);
+      const auto chunks =
+          static_cast<int>(request.times.forward.size()) / request.placement.devices;
+      const std::vector<int> caps(static_cast<std::size_t>(placement.devices),
+                                  chunks + static_cast<int>(random() % 7));
+      const DispatchTask task = counted_task(placement, kMicrobatches, request.times, caps);
+      Dispatcher dispatcher(task);
+      DispatchRule rule;
+      for (std::size_t i = 0; i < 3 * task.held.size() * kMicrobatches; ++i)
+        rule.keys.push_back(Ticks(static_cast<std::int64_t>(random() % 1000)));
+      rule.patience = static_cast<double>(seed % 3) / 2;
+      ASSERT_TRUE(dispatcher.run(rule));
+      const OperationNetwork network =
+          make_operation_network(placement, kMicrobatches, request.times, caps);
+      const std::vector<Ticks>& starts = dispatcher.starts();
+      for (std::int32_t o = 0; o < network.size(); ++o)
+        for (const Precedence& next : network.after(o)) {
+          ++checked;
+          ASSERT_GE(starts[at(next.operation)], starts[at(o)] + network.duration[at(o)] + next.lag)
+              << "seed " << seed << ": " << o << " before " << next.operation;
+        }
+    }
+  EXPECT_GT(checked, 50'000);
+}
+
+// Two devices in a V, room for one micro-batch on each: F = I = W = 1. On device 0, F on the last
+// stage of a micro-batch waits for W on the first stage of the one before: F3 I3 I2 I1 I0 W0 = 6
+// per micro-batch (on device 1: F2 F3 I3 I2 I1 W1, also 6). Three take F0 F1 F2 + 3 x 6 = 21.
+TEST(MemoryPrecedences, LetOneMicrobatchPassAtATime) {
+  SynthesisRequest request;
+  request.placement = wave_placement(2, 2);
+  request.microbatches = 3;
+  request.times = uniform_times(4, Ticks(1), Ticks(1), Ticks(1));
+  request.caps = {2, 2};
+  EXPECT_GE(
+      one_machine_bound(make_operation_network(request.placement, 3, request.times, request.caps)),
+      Ticks(21));
 }
 
 // Two devices in a V, F = I = W = 1, room for 3 on each device. A micro-batch holds two units of
