@@ -120,6 +120,11 @@ std::optional<RankedPlan> synthesize_orders(const RankedPlan& named, const Model
   if (Schedule seed = schedule_of(named.plan); seed.placement == request.placement)
     request.seeds.push_back(std::move(seed));
   if (problem_of(request)) return std::nullopt;
+  constexpr std::int64_t kUsualOperations =
+      1'600;  // above them, effort would grow with the network
+  const std::int64_t operations =
+      3 * stage_count(named.plan.strategy.degrees) * request.microbatches;
+  request.effort = request.effort * kUsualOperations / std::max(kUsualOperations, operations);
   synthesized.plan.orders = best_within_caps(request).schedule.orders;
   synthesized.evaluation = predict({synthesized.plan, model, cluster, cost_model}).evaluation;
   const bool is_better = synthesized.evaluation.step_time < named.evaluation.step_time ||

@@ -8,8 +8,8 @@ namespace meshwright {
 namespace {
 /// Earlier than any time; sums with real times do not overflow.
 constexpr Ticks kNever(-(std::int64_t{1} << 61));
-/// Limit of visits per propagation, against slow convergence; stopping early remains sound.
-constexpr std::int64_t kMostVisits = 250'000;
+/// Limits of visits per propagation, against slow convergence; stopping early remains sound.
+constexpr std::int64_t kMostVisits = 250'000, kMostVisitsPerOperation = 150;
 }  // namespace
 
 ConstraintPropagation::ConstraintPropagation(const OperationNetwork& network)
@@ -19,20 +19,22 @@ ConstraintPropagation::ConstraintPropagation(const OperationNetwork& network)
   backwards_ = forwards_;
 }
 
-bool ConstraintPropagation::could_meet(Ticks target) {
+bool ConstraintPropagation::could_meet(Ticks target, std::int64_t most_visits) {
   earliest_.resize(at(network_.size()));
   latest_.resize(at(network_.size()));
   for (std::size_t i = 0; i < earliest_.size(); ++i) {
     earliest_[i] = network_.release[at(network_.machine[i])];
     latest_[i] = target - network_.tail[at(network_.machine[i])];
   }
-  return propagate();
+  return propagate(most_visits);
 }
 
-bool ConstraintPropagation::propagate() {
+bool ConstraintPropagation::propagate(std::int64_t most_visits) {
   for (std::size_t machine = 0; machine < forwards_.size(); ++machine) mark_stale(machine);
   if (!follow_precedences()) return false;
-  const std::int64_t last_visit = visits_ + kMostVisits;
+  const std::int64_t last_visit =
+      visits_ +
+      std::min(most_visits, std::max(kMostVisits, kMostVisitsPerOperation * network_.size()));
   while (visits_ < last_visit) {
     bool moved = false, moved_back = false;
     if (!narrow_stale(forwards_, earliest_, latest_, moved)) return false;

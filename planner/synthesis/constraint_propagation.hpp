@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ class ConstraintPropagation {
   explicit ConstraintPropagation(const OperationNetwork& network);
 
   /// False proves that no schedule has an objective of `target` or less. True proves nothing; the
-  /// windows are valid.
-  bool could_meet(Ticks target);
+  /// windows are valid. Stops narrowing after about `most_visits` visits.
+  bool could_meet(Ticks target, std::int64_t most_visits = kUnlimited);
 
   /// Valid after could_meet() returned true.
   const std::vector<Ticks>& earliest_starts() const { return earliest_; }
@@ -32,6 +33,7 @@ class ConstraintPropagation {
 
  private:
   friend class ScheduleBranching;
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
   struct TreeNode {
     Ticks work, end;                    ///< of the chosen operations: total work, earliest end
     Ticks work_with_one, end_with_one;  ///< maximum with one optional operation added
@@ -45,7 +47,7 @@ class ConstraintPropagation {
     bool is_stale = true;  ///< a window changed since the machine was last narrowed
   };
 
-  bool propagate();
+  bool propagate(std::int64_t most_visits = kUnlimited);
   bool follow_precedences();
   void mark_stale(std::size_t machine);
   void resort(std::vector<std::int32_t>& operations, const std::vector<Ticks>& times,

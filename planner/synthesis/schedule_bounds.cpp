@@ -67,7 +67,7 @@ Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& p
   for (Ticks step = on_grain(bound.value / kFirstStep);
        low < high && propagation.visits() < last_visit; step = step + step) {
     const Ticks target = std::min(low == bound ? low : low + step, high - network.grain);
-    if (propagation.could_meet(target)) {
+    if (propagation.could_meet(target, most_visits)) {
       high = target;
       break;
     }
@@ -76,7 +76,7 @@ Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& p
   const Ticks finest = on_grain(bound.value / kFinest);
   while (high - low >= finest && low < high && propagation.visits() < last_visit) {
     const Ticks middle = low + on_grain((high - low).value / 2) - network.grain;
-    if (propagation.could_meet(middle))
+    if (propagation.could_meet(middle, most_visits))
       high = middle;
     else
       low = middle + network.grain;

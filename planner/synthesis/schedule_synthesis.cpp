@@ -33,6 +33,7 @@ class Synthesizer {
  public:
   explicit Synthesizer(const SynthesisRequest& request)
       : request_(request),
+        effort_(request.effort),
         network_(make_network(request)),
         reversed_(reversed(network_)),
         builder_(network_),
@@ -41,6 +42,9 @@ class Synthesizer {
         forward_tails_(meshwright::earliest_starts(reversed_)),
         forward_heads_(meshwright::earliest_starts(network_)) {
     for (const auto& cap : network_.cap) has_machine_caps_ |= cap.has_value();
+    constexpr int kUsualSize = 1'600, kLargestSize = 25'000;
+    if (network_.size() > kUsualSize && network_.size() <= kLargestSize)
+      effort_ = effort_ / kUsualSize * network_.size();
     bound_ = period_.is_exact ? one_machine_bound(network_) : work_bound(network_) + period_.offset;
   }
 
@@ -75,7 +79,7 @@ class Synthesizer {
     return network;
   }
 
-  bool is_done() const { return best_.value <= bound_ || spent_ >= request_.effort; }
+  bool is_done() const { return best_.value <= bound_ || spent_ >= effort_; }
   void spend(std::int64_t visits_per_operation) {
     spent_ += visits_per_operation * network_.size();
   }
@@ -96,6 +100,7 @@ class Synthesizer {
   void offer_automatic();
   void offer_seed(const Schedule& seed, const char* origin);
   void offer_repetition();
+  void offer_stretched(const SynthesizedSchedule& few);
   void dispatch_both(std::span<const std::int64_t> forward, std::span<const std::int64_t> backward,
                      double patience, const char* origin);
   void dispatch_by_priority(const std::vector<Ticks>& tails, const std::vector<Ticks>& heads,
@@ -110,6 +115,7 @@ class Synthesizer {
   SynthesizedSchedule result();
 
   const SynthesisRequest& request_;
+  std::int64_t effort_;  ///< grows with the network
   PeriodObjective period_;
   OperationNetwork network_, reversed_;
   ScheduleBuilder builder_, reversed_builder_;
@@ -145,23 +151,51 @@ void Synthesizer::offer_automatic() {
 
 /// For many micro-batches: synthesizes a schedule for few of them and repeats its steady state.
 void Synthesizer::offer_repetition() {
-  constexpr int kOperations = 3'000, kAttempts = 3;
-  if (network_.size() <= kLargestSearched) return;
+  constexpr int kOperations = 1'500;
+  const int attempts = has_machine_caps_ ? 3 : 1;
+  const int least = std::max(2 * network_.machines, kOperations / (3 * network_.stages));
+  if (2 * request_.microbatches < 3 * least) return;
   SynthesisRequest few = request_;
   few.seeds.clear();
   few.effort = request_.effort / 2;
-  const int least = std::max(2 * network_.machines, kOperations / (3 * network_.stages));
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    few.microbatches = least + attempt;
+  for (few.microbatches = least; few.microbatches < least + attempts; ++few.microbatches) {
     if (few.microbatches >= request_.microbatches ||
         3 * few.microbatches * network_.stages > kLargestSearched)
       return;
+    const SynthesizedSchedule made = synthesize(few);
+    if (!has_machine_caps_) offer_stretched(made);
+    if (is_done()) return;
     const std::optional<Schedule> longer =
-        repeat_steadily(synthesize(few).schedule, request_.times, request_.microbatches);
+        repeat_steadily(made.schedule, request_.times, request_.microbatches);
     if (!longer) continue;
     offer_seed(*longer, "steady repetition");
     return;
   }
+}
+
+/// Starts of a shorter schedule as keys: its first half, its last half and, in between, its middle
+/// micro-batch repeated at the rate of the busiest device.
+void Synthesizer::offer_stretched(const SynthesizedSchedule& few) {
+  const int missing = request_.microbatches - few.schedule.microbatch_count;
+  const int middle = few.schedule.microbatch_count / 2;
+  const Ticks rate = work_bound(network_) / request_.microbatches;
+  std::vector<std::int64_t> keys(at(network_.size()));
+  for (std::size_t d = 0; d < few.schedule.orders.size(); ++d)
+    for (std::size_t k = 0; k < few.schedule.orders[d].size(); ++k) {
+      const Action& a = few.schedule.orders[d][k];
+      const int pass = a.pass == Pass::kForward ? 0 : a.pass == Pass::kBackwardInput ? 1 : 2;
+      const std::int64_t start = few.timing.starts[d][k].value;
+      const int j = a.microbatch.value;
+      const auto set = [&](int microbatch, int shift) {
+        keys[at(network_.id(pass, a.stage.value, microbatch))] = start + rate.value * shift;
+      };
+      if (j < middle) set(j, 0);
+      if (j >= middle) set(j + missing, missing);
+      if (j == middle)
+        for (int i = 0; i < missing; ++i) set(j + i, i);
+    }
+  offer(builder_.insert_by(keys), "steady repetition");
+  spend(kInsertVisits);
 }
 
 /// Converts a schedule to machine orders; a whole backward becomes I followed by W.
@@ -241,9 +275,9 @@ void Synthesizer::dispatch_by_pass() {
 /// longest paths.
 void Synthesizer::dispatch_by_windows() {
   for (const int tenths : {0, 3, 7}) {
-    if (is_done() || spent_ > request_.effort / 2) return;
+    if (is_done() || spent_ > effort_ / 2) return;
     const Ticks target = bound_ + Ticks((best_.value - bound_).value / 10 * tenths);
-    const bool is_open = propagation_.could_meet(target);
+    const bool is_open = propagation_.could_meet(target, effort_ / 8);
     spend_filtering();
     if (!is_open) continue;
     std::vector<Ticks> tails(forward_tails_.size()), heads(forward_heads_.size());
@@ -258,7 +292,7 @@ void Synthesizer::dispatch_by_windows() {
 void Synthesizer::raise_bound() {
   if (best_.value <= bound_ || best_.value == Ticks::max() || !period_.is_exact) return;
   if (network_.size() > kLargestSearched) return;
-  bound_ = refutation_bound(network_, propagation_, bound_, best_.value, request_.effort / 16);
+  bound_ = refutation_bound(network_, propagation_, bound_, best_.value, effort_ / 13);
   spend_filtering();
 }
 
@@ -275,7 +309,7 @@ void Synthesizer::justify_best() {
               pool_.end());
   if (pool_.size() > kKept) pool_.resize(kKept);
   if (has_machine_caps_) return;
-  const std::int64_t most = spent_ + request_.effort / 6;
+  const std::int64_t most = spent_ + effort_ / 6;
   for (CandidateOrder& candidate : pool_) {
     if (is_done() || spent_ >= most) return;
     candidate.starts =
@@ -295,7 +329,7 @@ void Synthesizer::branch() {
   if (is_done() || !period_.is_exact || has_machine_caps_ || network_.size() > kLargestBranched)
     return;
   ScheduleBranching branching(network_);
-  const std::int64_t nodes = request_.effort / (2 * kFilterVisits * network_.size());
+  const std::int64_t nodes = effort_ / (2 * kFilterVisits * network_.size());
   BranchingOutcome outcome = branching.improve(best_.starts, bound_, nodes);
   spend(kFilterVisits * outcome.nodes);
   if (objective_of(network_, outcome.starts) < best_.value)
@@ -308,7 +342,7 @@ void Synthesizer::walk() {
   if (has_machine_caps_ || is_done()) return;
   constexpr std::int64_t kVisits = 2 * kInsertVisits;
   JustificationWalk walk(network_, reversed_);
-  const std::int64_t steps = (request_.effort - spent_) / 20 / (kVisits * network_.size());
+  const std::int64_t steps = (effort_ - spent_) / 20 / (kVisits * network_.size());
   Starts improved = walk.improve(best_.starts, {bound_, steps});
   spend(kVisits * walk.steps());
   const Ticks value = objective_of(network_, improved);
@@ -331,10 +365,10 @@ void Synthesizer::search_locally() {
     const Ticks value = objective_of(network_, improved);
     if (value < best_.value) best_ = {value, std::move(improved), "tabu search"};
   };
-  const std::int64_t share = (request_.effort - spent_) / static_cast<std::int64_t>(2 * kStarts);
+  const std::int64_t share = (effort_ - spent_) / static_cast<std::int64_t>(2 * kStarts);
   for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i)
     improve(i == 0 ? best_.starts : pool_[i].starts, share);
-  if (!is_done()) improve(best_.starts, request_.effort - spent_);
+  if (!is_done()) improve(best_.starts, effort_ - spent_);
 }
 
 SynthesizedSchedule Synthesizer::result() {

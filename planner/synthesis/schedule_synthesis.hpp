@@ -23,7 +23,8 @@ struct SynthesisRequest {
   /// of W; at least the number of stages on the device. Empty: no limit.
   std::vector<int> caps;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
-  /// Search effort, roughly, in visits of an operation.
+  /// Search effort, roughly, in visits of an operation, for up to 1,600 operations (3 per stage and
+  /// micro-batch); for more, up to 25,000, it grows in proportion.
   std::int64_t effort = 3'400'000;
   /// Additional start schedules; ignored unless they match placement and caps.
   std::vector<Schedule> seeds;

@@ -58,6 +58,49 @@ inline SynthesisRequest unequal_stages_request(const std::vector<std::string>& r
   return request;
 }
 
+/// 240 pipelines of 4 to 32 stages with 2, 4 and 8 micro-batches per stage: equal times, the times
+/// of Zero Bubble's table 9, times that differ by 10 or 30 %, a heavy last stage; room for
+/// 1, 1.25, 1.5 and 2 times as many micro-batches as stages.
+inline std::vector<SynthesisRequest> pipelines_up_to_32_stages() {
+  struct Kind {
+    int forward, input, weight, percent, latency;
+    bool last_is_heavy;
+  };
+  constexpr Kind kKinds[] = {{100, 100, 100, 0, 5, false},
+                             {185, 181, 93, 0, 6, false},
+                             {100, 100, 70, 10, 5, false},
+                             {100, 100, 70, 30, 5, false},
+                             {100, 100, 70, 0, 5, true}};
+  std::mt19937 random(1);
+  const auto near = [&](int time, int percent) {
+    if (percent == 0) return table_time(time);
+    const int permille = 1000 - 10 * percent + static_cast<int>(random() % (20U * percent + 1U));
+    return table_time(time * permille / 1000);
+  };
+  std::vector<SynthesisRequest> requests;
+  for (const int devices : {4, 8, 16, 32})
+    for (const int microbatches : {2 * devices, 4 * devices, 8 * devices})
+      for (const Kind& kind : kKinds)
+        for (const int quarters : {4, 5, 6, 8}) {
+          SynthesisRequest& request = requests.emplace_back();
+          request.placement = looped_placement(devices, 1);
+          request.microbatches = microbatches;
+          for (int s = 0; s < devices; ++s) {
+            request.times.forward.push_back(near(kind.forward, kind.percent));
+            request.times.backward_input.push_back(near(kind.input, kind.percent));
+            request.times.backward_weight.push_back(near(kind.weight, kind.percent));
+          }
+          if (kind.last_is_heavy) {
+            request.times.forward.back() = table_time(140);
+            request.times.backward_input.back() = table_time(135);
+            request.times.backward_weight.back() = table_time(100);
+          }
+          request.times.latency = table_time(kind.latency);
+          request.caps.assign(static_cast<std::size_t>(devices), devices * quarters / 4);
+        }
+  return requests;
+}
+
 /// One or two chunks per device in a line, a loop or a V, times 0 to 9, sometimes a latency, caps
 /// from the least possible one up, sometimes none.
 inline SynthesisRequest random_request(std::uint32_t seed, Placement placement, int microbatches) {

@@ -50,5 +50,26 @@ TEST(UnequalStages, PeriodsAreProvedOrClose) {
                          {.fewest_proved = 54, .mean_gap = 0.0003, .worst_gap = 0.004});
 }
 
+/// The 20 largest of 240 pipelines: 32 stages, 256 micro-batches.
+TEST(LargePipelines, MakespansAreProvedOrClose) {
+  int cases = 0, proved = 0;
+  double gap_sum = 0, worst_gap = 0;
+  for (const SynthesisRequest& request : pipelines_up_to_32_stages()) {
+    if (request.microbatches < 256) continue;
+    SCOPED_TRACE(testing::Message() << "case " << ++cases << ", cap " << request.caps.front());
+    const SynthesizedSchedule made = synthesize(request);
+    EXPECT_THAT(check_schedule(made.schedule, request.caps), testing::IsEmpty());
+    EXPECT_EQ(made.value, time_schedule(made.schedule, request.times).makespan);
+    EXPECT_LE(made.lower_bound, made.value);
+    proved += is_proved_optimal(made) ? 1 : 0;
+    gap_sum += gap_of(made);
+    worst_gap = std::max(worst_gap, gap_of(made));
+  }
+  EXPECT_EQ(cases, 20);
+  EXPECT_GE(proved, 16);
+  EXPECT_LE(gap_sum / cases, 0.0012);
+  EXPECT_LE(worst_gap, 0.013);
+}
+
 }  // namespace
 }  // namespace meshwright
