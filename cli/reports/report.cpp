@@ -214,12 +214,12 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
         [=](const MemoryAmounts& m) { return m[memory_class] == Bytes(0); },
         [=](const MemoryAmounts& m) { return to_text(m[memory_class]); });
   }
-  const Bytes capacity = evaluation.memory_capacity;
   table.columns.push_back({"total", Align::kRight});
   table.columns.push_back({"headroom", Align::kRight});
   for (std::size_t r = 0; r < peaks.size(); ++r) {
     table.rows[r].push_back(to_text(total(peaks[r])));
-    table.rows[r].push_back(headroom_text(capacity, total(peaks[r])));
+    table.rows[r].push_back(
+        headroom_text(memory_capacity_of(evaluation, chosen[r]), total(peaks[r])));
   }
   return to_indented_text(table);
 }

@@ -130,6 +130,7 @@ class UnitTasks::State {
   struct UnitExchanges {
     std::vector<BucketExchanges> buckets;  ///< empty: not listed yet
     std::vector<std::pair<Collective, WorkId>> works;
+    std::int32_t node_kind = -1;  ///< see Work::node_kind
   };
   /// All uses of a unit share the works of its collectives. The buckets are those that the unit
   /// completes and the table read by its head: values are gathered with the same sharding as
@@ -139,6 +140,7 @@ class UnitTasks::State {
     UnitExchanges& known =
         known_[static_cast<std::size_t>(part_of(use))][static_cast<std::size_t>(use.unit)];
     if (!known.buckets.empty()) return known;
+    known.node_kind = node_kind_of_part(part_of(use));
     const auto add = [&known](const GradientBucket& bucket, int part, bool is_own) {
       BucketExchanges& made = known.buckets.emplace_back();
       made.range = {part, bucket.expert, bucket.first, bucket.count};
@@ -151,6 +153,16 @@ class UnitTasks::State {
       for (const GradientBucket& bucket : context_.units.front().buckets)
         if (bucket.is_table) add(bucket, 0, false);
     return known;
+  }
+
+  /// Over all devices that hold the part.
+  std::int32_t node_kind_of_part(int part) const {
+    const Placement& placement = context_.placement;
+    std::vector<int> devices;
+    for (std::size_t stage = 0; stage < placement.part_of_stage.size(); ++stage)
+      if (placement.part_of_stage[stage] == part)
+        devices.push_back(placement.device_of_stage[stage].value);
+    return shared_kind_of(context_.groups, devices);
   }
 
   std::vector<Exchange> with_works(const std::vector<DataExchange>& exchanges,
@@ -241,6 +253,7 @@ class UnitTasks::State {
     Work work;
     work.kind = TaskKind::kCollective;
     work.collective = collective;
+    work.node_kind = unit.node_kind;
     const WorkId id = append_work(folded_.graph, std::move(work));
     unit.works.emplace_back(collective, id);
     return id;

@@ -308,6 +308,8 @@ class PipelineWriter {
     const Crossing crossing = crossing_of(context_.groups, device_of(action.stage), device_of(to));
     work.transfer.crosses_nodes = crossing.crosses_nodes;
     work.transfer.flows_per_node = crossing.flows_per_node;
+    work.node_kind =
+        shared_kind_of(context_.groups, std::array{device_of(action.stage), device_of(to)});
     made.send = append_work(graph_, work);
     work.kind = TaskKind::kReceive;
     made.receive = append_work(graph_, std::move(work));

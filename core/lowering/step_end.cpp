@@ -41,8 +41,11 @@ void append_to_step_end(LoweringContext& context, WorkId work, StageId stage, Ta
 void append_exchanges(LoweringContext& context, const GradientReduction& reduction,
                       const std::vector<DataExchange>& exchanges,
                       const std::vector<TaskId>& after) {
+  std::vector<int> devices;
+  for (const StageId stage : reduction.stages) devices.push_back(device_of(context, stage).value);
   for (const DataExchange& exchange : exchanges) {
     const WorkId work = append_collective_work(context.graph(), exchange.collective);
+    context.graph().works[work.index()].node_kind = shared_kind_of(context.groups, devices);
     open_collective(context.folded, exchange.spread);
     for (std::size_t i = 0; i < reduction.stages.size(); ++i)
       append_to_step_end(context, work, reduction.stages[i], after[i]);

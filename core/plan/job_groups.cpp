@@ -41,6 +41,14 @@ std::int64_t rank_of(const JobGroups& groups, std::int64_t position, std::int64_
   return replica % inner + position * inner + replica / inner * inner * groups.pipeline;
 }
 
+std::int32_t shared_kind_of(const JobGroups& groups, std::span<const int> positions) {
+  const std::vector<std::int32_t>& kinds = groups.shared_kind_of_position;
+  if (kinds.empty()) return -1;
+  const auto kind_of = [&](int position) { return kinds[static_cast<std::size_t>(position)]; };
+  const std::int32_t first = kind_of(positions.front());
+  return std::ranges::all_of(positions, [&](int p) { return kind_of(p) == first; }) ? first : -1;
+}
+
 std::int64_t node_of_rank(const JobGroups& groups, std::int64_t rank) {
   return groups.node_of_rank.empty() ? rank / groups.devices_per_node
                                      : groups.node_of_rank[static_cast<std::size_t>(rank)];
@@ -112,32 +120,51 @@ void survey_nodes(const Cluster& cluster, std::int64_t ranks, JobGroups& groups)
         node_index_of(cluster, DeviceId(static_cast<std::int32_t>(rank))).value);
 }
 
-/// The node group of every pipeline rank; if its ranks are in several groups, the one with the
-/// lowest peak rate decides, because the step waits for all replicas.
+/// What pipeline ranks need to know about a node group.
+struct GroupFacts {
+  std::int64_t end = 0;  ///< first rank after the group
+  FlopsPerSecond peak;
+  Bytes memory;
+};
+
+std::vector<GroupFacts> facts_of_groups(const Cluster& cluster, Dtype dtype) {
+  std::vector<GroupFacts> facts;
+  std::int64_t end = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    const NodeModel& node = cluster.nodes.at(group.node);
+    const DeviceModel& device = cluster.devices.at(node.device);
+    end += std::int64_t{node.device_count} * group.count;
+    facts.push_back({end, device.peak[static_cast<std::size_t>(dtype)].value_or(FlopsPerSecond()),
+                     device.memory});
+  }
+  return facts;
+}
+
+/// The node group and memory of every pipeline rank. If its ranks are in several groups, the one
+/// with the lowest peak rate decides, because the step waits for all replicas.
 void survey_kinds(const Cluster& cluster, Dtype dtype, JobGroups& groups) {
   if (is_homogeneous(cluster)) return;
-  const auto kind_of = [&](std::int64_t rank) {
-    std::int64_t first = 0;
-    for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
-      const NodeGroup& group = cluster.groups[g];
-      first += std::int64_t{cluster.nodes.at(group.node).device_count} * group.count;
-      if (rank < first) return static_cast<std::int32_t>(g);
-    }
-    return static_cast<std::int32_t>(cluster.groups.size() - 1);
-  };
-  const auto peak_of = [&](std::int32_t kind) {
-    const NodeModel& node = cluster.nodes.at(cluster.groups[static_cast<std::size_t>(kind)].node);
-    return cluster.devices.at(node.device)
-        .peak[static_cast<std::size_t>(dtype)]
-        .value_or(FlopsPerSecond());
-  };
+  const std::vector<GroupFacts> facts = facts_of_groups(cluster, dtype);
+  const bool is_contiguous = groups.pipeline_stride == groups.stage_ranks;
   for (int position = 0; position < groups.pipeline; ++position) {
-    std::int32_t slowest = kind_of(rank_of(groups, position, 0));
-    for (std::int64_t replica = 1; replica < groups.stage_ranks; ++replica) {
-      const std::int32_t kind = kind_of(rank_of(groups, position, replica));
-      if (peak_of(kind) < peak_of(slowest)) slowest = kind;
+    std::int32_t slowest = -1, shared = -1;
+    Bytes memory;
+    for (std::int64_t replica = 0; replica < groups.stage_ranks;) {
+      const std::int64_t rank = rank_of(groups, position, replica);
+      std::size_t kind = 0;
+      while (kind + 1 < facts.size() && rank >= facts[kind].end) ++kind;
+      const bool is_first = slowest < 0;
+      if (is_first || facts[kind].peak < facts[static_cast<std::size_t>(slowest)].peak)
+        slowest = static_cast<std::int32_t>(kind);
+      shared = is_first || shared == static_cast<std::int32_t>(kind)
+                   ? static_cast<std::int32_t>(kind)
+                   : -1;
+      memory = is_first ? facts[kind].memory : std::min(memory, facts[kind].memory);
+      replica += is_contiguous ? std::max<std::int64_t>(1, facts[kind].end - rank) : 1;
     }
     groups.kind_of_position.push_back(slowest);
+    groups.shared_kind_of_position.push_back(shared);
+    groups.memory_of_position.push_back(memory);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/base/kernel.hpp"
@@ -40,9 +41,15 @@ struct JobGroups : PerGroup<GroupShape> {
   std::int64_t dense_stride = 1;               ///< of dense_data, among replicas
   std::int64_t expert_stride = 1;              ///< of expert_data, among replicas
   std::vector<std::int32_t> node_of_rank;      ///< empty if all nodes have the same size
-  std::vector<std::int32_t> kind_of_position;  ///< see Work::node_kind; empty if homogeneous
+  std::vector<std::int32_t> kind_of_position;  ///< of the slowest nodes; empty if homogeneous
+  /// See Work::node_kind: -1 if the ranks are on nodes of several types; empty if homogeneous.
+  std::vector<std::int32_t> shared_kind_of_position;
+  /// Of the device with the least memory, by pipeline rank; empty if homogeneous.
+  std::vector<Bytes> memory_of_position;
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
+/// Work::node_kind of works in which all ranks of these pipeline ranks take part.
+std::int32_t shared_kind_of(const JobGroups& groups, std::span<const int> positions);
 /// The rank of a replica of a pipeline rank.
 std::int64_t rank_of(const JobGroups& groups, std::int64_t position, std::int64_t replica);
 /// Converts a stride among replicas to a stride among ranks.

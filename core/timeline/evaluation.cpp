@@ -50,17 +50,24 @@ Ticks total(const RankBreakdown& b) {
          sum(b.bubble);
 }
 
+Bytes memory_capacity_of(const Evaluation& evaluation, std::size_t rank) {
+  return evaluation.memory_capacities.empty() ? evaluation.memory_capacity
+                                              : evaluation.memory_capacities[rank];
+}
+
 std::size_t fullest_rank(const Evaluation& evaluation) {
-  MW_CHECK(!evaluation.peak_memory.empty());
-  const auto fullest = std::ranges::max_element(
-      evaluation.peak_memory, {}, [](const MemoryAmounts& amounts) { return total(amounts); });
-  return static_cast<std::size_t>(fullest - evaluation.peak_memory.begin());
+  const auto headroom = [&](std::size_t rank) {
+    return memory_capacity_of(evaluation, rank) - total(evaluation.peak_memory[rank]);
+  };
+  std::size_t fullest = 0;
+  for (std::size_t rank = 1; rank < evaluation.peak_memory.size(); ++rank)
+    if (headroom(rank) < headroom(fullest)) fullest = rank;
+  return fullest;
 }
 
 Bytes peak_memory(const Evaluation& evaluation) {
-  Bytes peak;
-  for (const MemoryAmounts& amounts : evaluation.peak_memory) peak = std::max(peak, total(amounts));
-  return peak;
+  return evaluation.peak_memory.empty() ? Bytes()
+                                        : total(evaluation.peak_memory[fullest_rank(evaluation)]);
 }
 
 Bytes peak_allocated_memory(const Evaluation& evaluation) {
@@ -80,7 +87,7 @@ Bytes peak_reserved_memory(const Evaluation& evaluation) {
 }
 
 bool fits_in_memory(const Evaluation& evaluation) {
-  return peak_memory(evaluation) <= evaluation.memory_capacity;
+  return peak_memory(evaluation) <= memory_capacity_of(evaluation, fullest_rank(evaluation));
 }
 
 double exposed_communication_share(const Evaluation& evaluation, Axis axis) {

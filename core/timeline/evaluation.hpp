@@ -93,13 +93,15 @@ struct Evaluation {
   FlopsPerSecond model_flops_per_gpu;     ///< model FLOPs over step time, without recomputation
   FlopsPerSecond hardware_flops_per_gpu;  ///< with recomputation
   double mfu = 0, hfu = 0;                ///< the two rates over the peak of the device
-  Bytes memory_capacity;                  ///< of the device with the least memory
+  Bytes memory_capacity;                  ///< of the device of fullest_rank()
+  std::vector<Bytes> memory_capacities;   ///< by rank; empty: all are memory_capacity
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
 
-/// Index of the rank with the largest peak memory; the first of several. At least one rank.
+Bytes memory_capacity_of(const Evaluation& evaluation, std::size_t rank);
+/// The first rank with the least headroom, by index in TaskGraph::ranks.
 std::size_t fullest_rank(const Evaluation& evaluation);
-/// Largest total over ranks.
+/// Total of the fullest rank; the largest total if all devices have the same memory.
 Bytes peak_memory(const Evaluation& evaluation);
 /// The same without CUDA context and communicators: max_memory_allocated() of PyTorch, and
 /// max_memory_reserved().

@@ -1,6 +1,7 @@
 #include "simulator/cost/mixed_cost_model.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.hpp"
@@ -15,14 +16,20 @@ class MixedCostModel final : public CostModel {
     for (const NodeGroup& group : cluster.groups) {
       Cluster alone = cluster;
       alone.groups = {group};
-      kinds_.push_back(make_device_cost_model(alone, trainer));
+      owned_.push_back(make_device_cost_model(alone, trainer));
+      kinds_.push_back(owned_.back().get());
       devices_.push_back(cluster.nodes.at(group.node).device_count);
     }
+  }
+  MixedCostModel(const Cluster& cluster, std::vector<const CostModel*> kinds)
+      : kinds_(std::move(kinds)) {
+    for (const NodeGroup& group : cluster.groups)
+      devices_.push_back(cluster.nodes.at(group.node).device_count);
   }
 
   Seconds time_of(const Kernel& kernel) const override {
     Seconds most;
-    for (const auto& kind : kinds_) most = std::max(most, kind->time_of(kernel));
+    for (const CostModel* kind : kinds_) most = std::max(most, kind->time_of(kernel));
     return most;
   }
   /// Priced as if all nodes were of one type; types with fewer devices per node need more nodes for
@@ -42,7 +49,7 @@ class MixedCostModel final : public CostModel {
 
   TransferCost cost_of(const Transfer& transfer) const override {
     TransferCost most = kinds_.front()->cost_of(transfer);
-    for (const auto& kind : kinds_) {
+    for (const CostModel* kind : kinds_) {
       const TransferCost cost = kind->cost_of(transfer);
       most.latency = std::max(most.latency, cost.latency);
       most.occupancy = std::max(most.occupancy, cost.occupancy);
@@ -52,7 +59,7 @@ class MixedCostModel final : public CostModel {
 
   double multiprocessor_share_of(const Collective& collective) const override {
     double most = 0;
-    for (const auto& kind : kinds_)
+    for (const CostModel* kind : kinds_)
       most = std::max(most, kind->multiprocessor_share_of(collective));
     return most;
   }
@@ -71,13 +78,14 @@ class MixedCostModel final : public CostModel {
 
   std::string provenance() const override {
     std::string text;
-    for (const auto& kind : kinds_) text += (text.empty() ? "" : "; ") + kind->provenance();
+    for (const CostModel* kind : kinds_) text += (text.empty() ? "" : "; ") + kind->provenance();
     return text;
   }
 
  private:
-  std::vector<std::unique_ptr<CostModel>> kinds_;  ///< by node group
-  std::vector<int> devices_;                       ///< per node, by node group
+  std::vector<std::unique_ptr<CostModel>> owned_;
+  std::vector<const CostModel*> kinds_;  ///< by node group
+  std::vector<int> devices_;             ///< per node, by node group
 };
 
 }  // namespace
@@ -85,6 +93,12 @@ class MixedCostModel final : public CostModel {
 std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster, const Trainer& trainer) {
   MW_CHECK(!cluster.groups.empty());
   return std::make_unique<MixedCostModel>(cluster, trainer);
+}
+
+std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster,
+                                                 std::vector<const CostModel*> kinds) {
+  MW_CHECK(!kinds.empty() && kinds.size() == cluster.groups.size());
+  return std::make_unique<MixedCostModel>(cluster, std::move(kinds));
 }
 
 }  // namespace meshwright

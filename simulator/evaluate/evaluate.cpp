@@ -276,12 +276,12 @@ void set_rates(const TaskGraph& graph, std::span<const WorkPrice> prices, const 
 }
 
 /// The allocator keeps at most what the rest leaves free on the device.
-void add_allocator_slack(const TaskGraph& graph, Bytes capacity, Evaluation& result) {
+void add_allocator_slack(const TaskGraph& graph, Evaluation& result) {
   for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
     MemoryAmounts& peak = result.peak_memory[r];
     const double wish =
         graph.ranks[r].allocator_slack * static_cast<double>(allocated_bytes(peak).value);
-    const Bytes free = std::max(Bytes(0), capacity - total(peak));
+    const Bytes free = std::max(Bytes(0), memory_capacity_of(result, r) - total(peak));
     const Bytes slack = std::min(Bytes(static_cast<std::int64_t>(wish)), free);
     peak[MemoryClass::kReserved] += slack;
     result.allocator_slack.push_back(slack);
@@ -303,10 +303,15 @@ Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
   result.ranks = splitter.split();
   set_pipeline_figures(graph, splitter, result);
   result.peak_memory = peak_memory_by_rank(graph);
-  add_allocator_slack(graph, job.memory_capacity, result);
+  result.memory_capacity = job.memory_capacity;
+  if (!job.capacity_of_position.empty())
+    for (const RankInfo& rank : graph.ranks)
+      result.memory_capacities.push_back(
+          capacity_at(job, static_cast<std::size_t>(rank.coordinate.pipeline)));
+  add_allocator_slack(graph, result);
+  result.memory_capacity = memory_capacity_of(result, fullest_rank(result));
   for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
   result.job_ranks = job.job_ranks;
-  result.memory_capacity = job.memory_capacity;
   set_rates(graph, prices, job, splitter, result);
   return result;
 }

@@ -21,9 +21,15 @@ struct JobFacts {
   std::int64_t tokens_per_step = 0;
   std::int64_t job_ranks = 1;
   FlopsPerSecond device_peak;
-  Bytes memory_capacity;
+  Bytes memory_capacity;                         ///< of every device
+  std::vector<Bytes> capacity_of_position = {};  ///< by pipeline rank, if they differ
   std::optional<StepInWindow> step = {};  ///< in a graph of several steps: the one to evaluate
 };
+/// Memory of the devices of a pipeline rank.
+inline Bytes capacity_at(const JobFacts& job, std::size_t position) {
+  return job.capacity_of_position.empty() ? job.memory_capacity
+                                          : job.capacity_of_position[position];
+}
 /// For a step in a window, step_time, period and pipeline_makespan all equal the period of the
 /// pipeline, optimizer updates count as pipeline work, and there is no warm-up or drain.
 Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
@@ -18,30 +19,38 @@ std::optional<StepInWindow> step_of(const Strategy& strategy) {
 
 }  // namespace
 
+namespace {
+
+/// Mean over the devices of the job.
+FlopsPerSecond mean_peak(const Cluster& cluster, Dtype dtype, std::int64_t ranks) {
+  FlopsPerSecond sum;
+  std::int64_t left = ranks;
+  for (const NodeGroup& group : cluster.groups) {
+    const NodeModel& node = cluster.nodes.at(group.node);
+    const std::int64_t used = std::min(left, std::int64_t{group.count} * node.device_count);
+    const auto& peak = cluster.devices.at(node.device).peak[static_cast<std::size_t>(dtype)];
+    sum += peak.value_or(FlopsPerSecond()) * static_cast<double>(used);
+    left -= used;
+  }
+  return sum / static_cast<double>(ranks);
+}
+
+}  // namespace
+
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster) {
   const std::int64_t ranks = rank_count(strategy.degrees);
-  const auto last = DeviceId(static_cast<std::int32_t>(ranks - 1));
-  const DeviceModel& first_device = device_of(cluster, DeviceId(0));
-  const NodeId last_node = node_index_of(cluster, last);
-
-  Bytes least = first_device.memory;
-  FlopsPerSecond slowest =
-      first_device.peak[static_cast<std::size_t>(strategy.dtype)].value_or(FlopsPerSecond());
-  std::int32_t node = 0;
-  for (const NodeGroup& group : cluster.groups) {
-    if (node > last_node.value) break;
-    const DeviceModel& device = cluster.devices.at(cluster.nodes.at(group.node).device);
-    least = std::min(least, device.memory);
-    slowest = std::min(
-        slowest, device.peak[static_cast<std::size_t>(strategy.dtype)].value_or(FlopsPerSecond()));
-    node += group.count;
-  }
-  return {.model_flops_per_step = model_flops_per_step(model, strategy),
-          .tokens_per_step = strategy.global_batch * strategy.sequence_length,
-          .job_ranks = ranks,
-          .device_peak = slowest,
-          .memory_capacity = least,
-          .step = step_of(strategy)};
+  const DeviceModel& first = device_of(cluster, DeviceId(0));
+  JobFacts facts{.model_flops_per_step = model_flops_per_step(model, strategy),
+                 .tokens_per_step = strategy.global_batch * strategy.sequence_length,
+                 .job_ranks = ranks,
+                 .device_peak = first.peak[static_cast<std::size_t>(strategy.dtype)].value_or(
+                     FlopsPerSecond()),
+                 .memory_capacity = first.memory,
+                 .step = step_of(strategy)};
+  if (is_homogeneous(cluster)) return facts;
+  facts.device_peak = mean_peak(cluster, strategy.dtype, ranks);
+  facts.capacity_of_position = job_groups_of(strategy, cluster).memory_of_position;
+  return facts;
 }
 
 LinkNetwork network_of(std::span<const RankInfo> ranks, const Strategy& strategy,

@@ -70,7 +70,7 @@ Prediction predict(const TrainingJob& job, const PricedReplicas& priced,
 /// The graph of all ranks with their times.
 SimulatedStep step_of_all_ranks(const PricedReplicas& priced, const SimulatedReplicas& simulated);
 
-/// Peak rate and memory are minima over the devices of the job (devices 0, 1, …).
+/// The peak rate is the mean over the devices of the job (devices 0, 1, …).
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster);
 
 /// The links between all ranks of a job, separate parameter servers included.

@@ -81,6 +81,18 @@ TEST(Evaluation, MemoryFitsUpToTheLastByte) {
   EXPECT_FALSE(fits_in_memory(e));
 }
 
+// 70 of 75 bytes leave less than 90 of 200.
+TEST(Evaluation, MemoryIsThatOfTheRankWithTheLeastHeadroom) {
+  Evaluation e = small_evaluation();
+  e.memory_capacities = {Bytes(75), Bytes(200)};
+  EXPECT_EQ(fullest_rank(e), 0u);
+  EXPECT_EQ(peak_memory(e), Bytes(70));
+  EXPECT_EQ(memory_capacity_of(e, 1), Bytes(200));
+  EXPECT_TRUE(fits_in_memory(e));
+  e.memory_capacities = {Bytes(69), Bytes(200)};
+  EXPECT_FALSE(fits_in_memory(e));
+}
+
 // B = 3 sequences of T = 5. Linear: 2 B T 4 8 = 960. Attention, every score: 2 B T T (4 + 4) for
 // each of 2 heads = 2400. The norm is not a matrix multiplication. Backward is twice the forward.
 TEST(ModelFlops, AreThreeForwardsOfEveryMatrixProduct) {

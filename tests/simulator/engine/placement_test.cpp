@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "core/lowering/lower.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
@@ -160,6 +163,23 @@ TEST(MixedNodes, MakeReplicasWaitForTheSlowOnes) {
   EXPECT_EQ(step_of(plan, linears(6), mixed_cluster(1, 1)), 36);
   plan.strategy = strategy_of({.data = 2}, 1);
   EXPECT_EQ(step_of(plan, linears(6), mixed_cluster(1, 1)), 18);
+}
+
+// Three stages of two replicas on two fast nodes and a slow one: gradients are reduced within one
+// type of node, activations stay on the fast nodes or go to the slow one; all take part in the
+// norm.
+TEST(MixedNodes, PriceCommunicationOnTheNodesThatTakePart) {
+  Plan plan;
+  plan.strategy = strategy_of({.data = 2, .pipeline = 3}, 3);
+  plan.strategy.sequence_length = 4;
+  plan.blocks_per_stage = {2, 2, 2};
+  std::map<TaskKind, std::set<std::int32_t>> kinds;
+  for (const Work& work : lower(plan, linears(6), mixed_cluster(2, 1)).works)
+    kinds[work.kind].insert(work.node_kind);
+  EXPECT_THAT(kinds[TaskKind::kForward], ElementsAre(0, 1));
+  EXPECT_THAT(kinds[TaskKind::kSend], ElementsAre(-1, 0));
+  EXPECT_THAT(kinds[TaskKind::kReceive], ElementsAre(-1, 0));
+  EXPECT_THAT(kinds[TaskKind::kCollective], ElementsAre(-1, 0, 1));
 }
 
 // Two devices, then one in each of two nodes: four ranks of data parallelism touch three nodes.
