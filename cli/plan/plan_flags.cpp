@@ -142,8 +142,9 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   {
     const OptionGroup group(*command, kSourceOptions);
     add_value(*command, "--gpus", flags.gpus, "N|N,N,...|N..N|auto",
-              "total number of GPUs; N..N: powers of two, alone or times whole nodes; auto: the "
-              "fewest on which a plan fits");
+              "total number of GPUs, on clusters with several node types the most that a plan may "
+              "use; N..N: powers of two, alone or times whole nodes; auto: the fewest on which a "
+              "plan fits");
   }
   add_plan_batch_flags(*command, flags);
   {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job/trainer_notes.hpp"
+#include "cli/plan/node_comparison.hpp"
 #include "cli/plan/run_cost_text.hpp"
 #include "cli/plan/sensitivity_report.hpp"
 #include "cli/plan/trainer_comparison.hpp"
@@ -72,10 +73,12 @@ std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun
   if (!figures.empty()) {
     Table more = run ? run_cost_table(*run, search.costs) : Table();
     if (!search.trainers.empty()) append_columns(more, runs_in_column(search));
+    if (!search.result.by_nodes.empty()) append_columns(more, nodes_column(search));
     text += plan_table(figures, more) + "\n";
     for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
       text += fmt::format("{}. {}\n", i + 1, figures[i].why);
     text += unsupported_plans_text(search.result.plans, on.trainer);
+    text += node_comparison_text(search);
     text += trainer_comparison_text(search);
     text += sensitivity_text(search);
     text += largest_and_fewest_text(search);
@@ -100,6 +103,8 @@ std::string ranked_plan_json(const PlanSearch& search, std::size_t i) {
   PlanJson json = PlanJson::parse(to_json(search.figures[i]));
   json["trainer_problems"] = PlanJson::parse(
       problems_json(trainer_problems(search.result.plans[i].plan, search.cluster->trainer)));
+  if (const std::vector<NodeGroup>& nodes = search.result.plans[i].nodes; !nodes.empty())
+    json["nodes"] = PlanJson::parse(nodes_json(nodes));
   if (!search.costs.empty()) json["training"] = PlanJson::parse(run_cost_json(search.costs[i]));
   return json.dump(-1, ' ', false, PlanJson::error_handler_t::replace);
 }
@@ -123,6 +128,8 @@ std::string plan_json(const PlanSearch& search, const std::optional<PlannedRun>&
         {"restricts_search", search.cluster->is_trainer_named}}},
       {"plans", plans},
       {"infeasible", infeasible}};
+  if (!search.result.by_nodes.empty())
+    json["nodes"] = PlanJson::parse(node_comparison_json(search));
   if (!search.trainers.empty()) json["trainers"] = PlanJson::parse(trainer_comparison_json(search));
   if (search.sensitivity) json["sensitivity"] = PlanJson::parse(sensitivity_json(search));
   if (run)

@@ -11,6 +11,7 @@
 #include "core/base/parse_quantity.hpp"
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
+#include "planner/search/node_selection.hpp"
 
 namespace meshwright {
 namespace {
@@ -95,7 +96,8 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
               .progress = [&](std::int64_t done,
                               std::int64_t of) { progress.show("candidates", done, of); },
               .canceled = is_interrupted,
-              .is_out_of_time = [&] { return limit && elapsed() > *limit; }});
+              .is_out_of_time = [&] { return limit && elapsed() > *limit; },
+              .selects_nodes = true});
   search_run.time = elapsed();
   if (search_run.result.plans.empty()) stop_if_interrupted();
 }
@@ -158,13 +160,17 @@ void set_figures(PlanSearch& search, const std::optional<PlannedRun>& run) {
   const PlanCluster& on = *search.cluster;
   search.validation = on.cost_model->validation();
   for (const RankedPlan& ranked : search.result.plans) {
+    const Cluster cluster =
+        ranked.nodes.empty() ? on.cluster : with_nodes(on.cluster, ranked.nodes);
     const std::optional<ErrorBar> bar =
-        error_bar_of(ranked.plan.strategy, search.model->graph, on.cluster, on.trainer,
+        error_bar_of(ranked.plan.strategy, search.model->graph, cluster, on.trainer,
                      ranked.evaluation, on.calibration.has_value());
     if (search.figures.empty()) search.validation = validation_text(bar, *on.cost_model);
     PlanFigures figures = figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
     figures.range = range_of(figures.step_time, bar);
-    if (run) search.costs.push_back(cost_of_run(*run, search.goal, on.cluster, figures));
+    Goal goal = search.goal;
+    if (!ranked.nodes.empty()) goal.gpus = static_cast<int>(ranked.evaluation.job_ranks);
+    if (run) search.costs.push_back(cost_of_run(*run, goal, cluster, figures));
     search.figures.push_back(std::move(figures));
   }
 }
@@ -199,10 +205,13 @@ PlanSearch search_once(const PlanFlags& flags, const PlanRequest& request, const
 
 PlanFile plan_file_of(const PlanSearch& search) {
   const PlanCluster& on = *search.cluster;
+  const std::vector<NodeGroup>& nodes = search.result.plans.front().nodes;
   return {.model_name = search.model->text.name,
           .model_config = search.model->text.text,
           .cluster_name = on.text.name,
-          .cluster_toml = on.text.text,
+          .cluster_toml = nodes.empty()
+                              ? on.text.text
+                              : cluster_to_toml(with_nodes(cluster_from_toml(on.text), nodes)),
           .plan = search.result.plans.front().plan,
           .predicted = search.figures.front(),
           .cost_model = on.cost_model->provenance(),

@@ -81,7 +81,7 @@ NodeOutcome Branching::price_layout(const Node& node) {
   Node priced = node;
   priced.is_priced = true;
   priced.bound =
-      costs_.layout_bound(branch.layout, costs_.layers(branch.layout, {})->passes, {}, shares_ends);
+      costs_.layout_bound(branch.layout, *costs_.layers(branch.layout, {}), {}, shares_ends);
   NodeOutcome outcome;
   outcome.children.push_back(priced);
   return outcome;
@@ -94,13 +94,17 @@ NodeOutcome Branching::divide_layout(const Node& node) {
   for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
     const Recompute& recompute = space_.recomputes[r];
     const SharedLayers layers = costs_.layers(branch.layout, recompute);
-    const Ticks ends = costs_.layout_bound(branch.layout, layers->passes, recompute, false);
-    const Ticks no_ends = costs_.layout_bound(branch.layout, layers->passes, recompute, true);
+    const Ticks ends = costs_.layout_bound(branch.layout, *layers, recompute, false);
+    const Ticks no_ends = costs_.layout_bound(branch.layout, *layers, recompute, true);
     for (std::size_t p = 0; p < pipelines.size(); ++p) {
       Node child = node;
       child.recompute = static_cast<std::int16_t>(r);
       child.pipeline = static_cast<std::int16_t>(p);
       child.bound = pipelines[p].rule->output_barriers > 0 ? no_ends : ends;
+      if (!is_beaten(child) && costs_.repeats_cut(layers, pipelines[p], recompute)) {
+        outcome.prune(PruneReason::kDominated, candidates_below(child));
+        continue;
+      }
       if (!is_beaten(child))
         child.bound = costs_.pipeline_bound(branch.layout, layers, pipelines[p], recompute);
       if (is_beaten(child)) {

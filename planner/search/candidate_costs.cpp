@@ -5,6 +5,7 @@
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/schedule/timing.hpp"
+#include "planner/search/mixed_stages.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/trainer_choices.hpp"
 
@@ -31,27 +32,16 @@ bool ends_in_a_row(const DataParallelism& data) {
   return together && !data.offload_optimizer;
 }
 
+/// Empty on homogeneous clusters.
+std::vector<std::int32_t> kinds_of(const LayerCosts& layers, const PipelineChoice& pipeline) {
+  if (layers.mixed.kinds.empty()) return {};
+  return kinds_of_parts(layers.mixed, *pipeline.placement);
+}
+
 StepEndTimes no_end(int pipeline) {
   StepEndTimes none;
   none.reduction.assign(static_cast<std::size_t>(pipeline), Ticks());
   return none;
-}
-
-/// For heterogeneous clusters, the minimum over node types for each layer: bounds must not be too
-/// high.
-void take_least(PassTimes& least, const PassTimes& other) {
-  least.forward = std::min(least.forward, other.forward);
-  least.backward = std::min(least.backward, other.backward);
-  least.backward_input = std::min(least.backward_input, other.backward_input);
-}
-
-void take_least(LayerPasses& least, const LayerPasses& other) {
-  take_least(least.embedding, other.embedding);
-  take_least(least.head, other.head);
-  for (std::size_t run = 0; run < least.blocks.size(); ++run) {
-    take_least(least.blocks[run].plain, other.blocks[run].plain);
-    take_least(least.blocks[run].recomputed, other.blocks[run].recomputed);
-  }
 }
 
 }  // namespace
@@ -67,7 +57,6 @@ CandidateCosts::ShapeKey CandidateCosts::shape_key(const Layout& layout,
                .recompute = 0};
   if (recomputes_operators(recompute.kind))
     key.recompute = (recompute.modules << 8U) | static_cast<std::uint32_t>(recompute.kind);
-  if (!is_homogeneous(job_.cluster)) return key;
   Strategy strategy = strategy_of(job_.fixed);
   strategy.degrees = layout.degrees;
   const JobGroups groups = job_groups_of(strategy, job_.cluster);
@@ -92,45 +81,62 @@ Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& re
 
 LayerCosts CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
   const Strategy strategy = strategy_with(layout, recompute);
-  const auto on_kind = [&](std::int32_t kind) {
-    return layer_costs(strategy, job_.model, job_.cluster, job_.cost_model.on_nodes(kind));
-  };
-  if (is_homogeneous(job_.cluster)) return on_kind(-1);
-  LayerCosts least = on_kind(0);
-  for (std::size_t kind = 1; kind < job_.cluster.groups.size(); ++kind)
-    take_least(least.passes, on_kind(static_cast<std::int32_t>(kind)).passes);
-  return least;
+  return is_homogeneous(job_.cluster)
+             ? layer_costs(strategy, job_.model, job_.cluster, job_.cost_model)
+             : price_on_all_kinds(strategy, job_.model, job_.cluster, job_.cost_model);
 }
 
 SharedLayers CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
-  return layers_.get(shape_key(layout, recompute), [&] { return price_layers(layout, recompute); });
+  const ShapeKey shape = shape_key(layout, recompute);
+  const SharedLayers priced = layers_.get(shape, [&] { return price_layers(layout, recompute); });
+  if (is_homogeneous(job_.cluster)) return priced;
+  return mixed_layers_.get({priced, layout.degrees}, [&] {
+    return mixed_layer_costs(*priced, strategy_with(layout, recompute), job_.cluster);
+  });
 }
 
 std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const SharedLayers& layers,
                                                                   const PipelineChoice& pipeline,
                                                                   const Recompute& recompute) {
   const bool all = recomputes_all(recompute), no_ends = shards_output_layer(pipeline);
-  return cuts_.get({layers, pipeline.parts, all, no_ends}, [&] {
+  const std::vector<std::int32_t> kinds = kinds_of(*layers, pipeline);
+  return cuts_.get({layers, pipeline.parts, all, no_ends, kinds, pipeline.relief}, [&] {
     if (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))
       return even_cut(block_count(job_.model), pipeline.parts);
+    if (!kinds.empty()) return mixed_cut(layers->mixed, kinds, pipeline.relief, all, no_ends);
     const LayerPasses& passes = layers->passes;
     return cut_blocks(layer_times(no_ends ? without_ends(passes) : passes, all), pipeline.parts);
   });
 }
 
-Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerPasses& passes,
+bool CandidateCosts::repeats_cut(const SharedLayers& layers, const PipelineChoice& pipeline,
+                                 const Recompute& recompute) {
+  if (pipeline.relief == 0) return false;
+  PipelineChoice less = pipeline;
+  --less.relief;
+  return *stage_cut(layers, pipeline, recompute) == *stage_cut(layers, less, recompute);
+}
+
+Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerCosts& layers,
                                    const Recompute& recompute, bool shares_ends) const {
-  const Ticks work =
-      total_time(shares_ends ? without_ends(passes) : passes, recomputes_all(recompute));
-  return work * microbatches_of(layout, job_.goal) / layout.degrees.pipeline;
+  const std::int64_t microbatches = microbatches_of(layout, job_.goal);
+  const bool all = recomputes_all(recompute);
+  if (!layers.mixed.kinds.empty())
+    return busiest_rank_bound(layers.mixed, all, shares_ends) * microbatches;
+  const Ticks work = total_time(shares_ends ? without_ends(layers.passes) : layers.passes, all);
+  return work * microbatches / layout.degrees.pipeline;
 }
 
 std::vector<PassTimes> CandidateCosts::parts_of(const SharedLayers& layers,
                                                 const PipelineChoice& pipeline,
                                                 const Recompute& recompute) {
+  const auto cut = stage_cut(layers, pipeline, recompute);
+  const bool no_ends = shards_output_layer(pipeline);
+  const Recompute chosen = at_least_one(recompute);
+  if (const std::vector<std::int32_t> kinds = kinds_of(*layers, pipeline); !kinds.empty())
+    return mixed_stage_passes(layers->mixed, kinds, *cut, chosen, no_ends);
   const LayerPasses& passes = layers->passes;
-  return stage_passes(shards_output_layer(pipeline) ? without_ends(passes) : passes,
-                      *stage_cut(layers, pipeline, recompute), at_least_one(recompute));
+  return stage_passes(no_ends ? without_ends(passes) : passes, *cut, chosen);
 }
 
 std::shared_ptr<const Schedule> CandidateCosts::schedule_of(const ScheduleRule& rule,

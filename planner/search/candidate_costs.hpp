@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -41,10 +42,14 @@ class CandidateCosts {
                                                     const PipelineChoice& pipeline,
                                                     const Recompute& recompute);
 
+  /// True if the stage cut is that of the pipeline with less relief.
+  bool repeats_cut(const SharedLayers& layers, const PipelineChoice& pipeline,
+                   const Recompute& recompute);
+
   /// Lower bounds of the step time of everything below a layout, or below a recomputation of it:
   /// every device is busy all the time. `shares_ends`: the pipeline ranks may share the embedding
   /// and the head.
-  Ticks layout_bound(const Layout& layout, const LayerPasses& passes, const Recompute& recompute,
+  Ticks layout_bound(const Layout& layout, const LayerCosts& layers, const Recompute& recompute,
                      bool shares_ends) const;
   /// step_bound() without the end of the step. Some recomputed blocks count as one block.
   Ticks pipeline_bound(const Layout& layout, const SharedLayers& layers,
@@ -92,7 +97,11 @@ class CandidateCosts {
 
   const SearchJob& job_;
   SharedCache<ShapeKey, LayerCosts> layers_;
-  SharedCache<std::tuple<SharedLayers, int, bool, bool>, std::vector<int>> cuts_;
+  /// Heterogeneous clusters: by layers on all types of nodes.
+  SharedCache<std::pair<SharedLayers, ParallelDegrees>, LayerCosts> mixed_layers_;
+  SharedCache<std::tuple<SharedLayers, int, bool, bool, std::vector<std::int32_t>, int>,
+              std::vector<int>>
+      cuts_;
   /// Everything that the end of a step depends on; equal placements are shared.
   using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
                                 int, std::int64_t, bool, bool, std::vector<int>>;

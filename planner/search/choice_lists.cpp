@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/base/check.hpp"
+#include "planner/search/mixed_stages.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/trainer_choices.hpp"
 
@@ -99,9 +100,23 @@ std::int32_t ChoiceLists::pipelines_of(const Layout& layout) {
   return known->second;
 }
 
+namespace {
+
+int relief_count(const Cluster& cluster, const FixedChoices& fixed) {
+  if (fixed.trainer && !cuts_freely(*fixed.trainer)) return 1;
+  const Bytes first = device_of(cluster, DeviceId(0)).memory;
+  const bool are_equal = std::ranges::all_of(cluster.groups, [&](const NodeGroup& group) {
+    return cluster.devices.at(cluster.nodes.at(group.node).device).memory == first;
+  });
+  return are_equal ? 1 : kReliefs;
+}
+
+}  // namespace
+
 std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
   std::vector<PipelineChoice> found;
   ScheduleRequest request = request_of(layout.degrees, microbatches_of(layout, goal_));
+  const int reliefs = layout.degrees.pipeline > 1 ? relief_count(cluster_, fixed_) : 1;
   for (const ScheduleRule& rule : schedule_rules()) {
     if (fixed_.schedule ? rule.name != *fixed_.schedule : !rule.worth_searching) continue;
     if (request.devices == 1 && !fixed_.schedule && &rule != rule_without_pipeline()) {
@@ -119,11 +134,13 @@ std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
       request.chunks = count;
       const auto placement = placement_of(rule, request);
       const int parts = model_parts(*placement);
-      if (can_cut(blocks_, parts) && accepts_model(request, rule, parts))
-        found.push_back({&rule, count, parts, placement, schedule_traits(rule).splits_backward,
-                         schedule_traits(rule).pairs_passes});
-      else
+      if (!can_cut(blocks_, parts) || !accepts_model(request, rule, parts)) {
         turn_down(PruneReason::kStructure);
+        continue;
+      }
+      for (int relief = 0; relief < reliefs; ++relief)
+        found.push_back({&rule, count, parts, placement, schedule_traits(rule).splits_backward,
+                         schedule_traits(rule).pairs_passes, relief});
     }
   }
   return found;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "core/lowering/lower.hpp"
@@ -8,6 +7,7 @@
 #include "planner/search/space.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/synthesized_plan.hpp"
+#include "planner/search/unequal_stages.hpp"
 
 namespace meshwright {
 namespace {
@@ -23,16 +23,17 @@ std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph&
   };
   const std::vector<std::int32_t> kinds = node_kinds_of(strategy, cluster);
   if (kinds.empty()) return cut_blocks(times_on(-1), parts);
-  std::map<std::int32_t, LayerTimes> known;
-  std::vector<LayerTimes> of_stage;
+  UnequalStages stages;
+  stages.of_kind.resize(cluster.groups.size());
   const Placement placement =
       find_schedule_rule(strategy.schedule)->placement(request_of(strategy));
   for (std::size_t stage = 0; stage < static_cast<std::size_t>(parts); ++stage) {
     const std::int32_t kind = kinds[placement.device_of_stage[stage].index()];
-    if (!known.contains(kind)) known[kind] = times_on(kind);
-    of_stage.push_back(known[kind]);
+    LayerTimes& times = stages.of_kind[static_cast<std::size_t>(kind)];
+    if (times == LayerTimes()) times = times_on(kind);
+    stages.kind_of_stage.push_back(kind);
   }
-  return cut_blocks_for(of_stage);
+  return cut_blocks_for(stages);
 }
 
 }  // namespace

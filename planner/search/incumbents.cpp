@@ -5,7 +5,8 @@
 
 namespace meshwright {
 
-Incumbents::Incumbents(const SearchSpace& space, int top) : top_(static_cast<std::size_t>(top)) {
+Incumbents::Incumbents(const SearchSpace& space, int top, std::optional<Ticks> longest_step)
+    : top_(static_cast<std::size_t>(top)), limit_(longest_step) {
   std::set<ParallelDegrees> sizes;
   for (const SearchSpace::Branch& branch : space.branches) sizes.insert(branch.layout.degrees);
   fine_rows_ = sizes.size() < top_;
@@ -26,6 +27,7 @@ bool Incumbents::beat(Ticks bound, const Layout& layout, const PipelineChoice* p
 }
 
 void Incumbents::offer(const Candidate& candidate, Ticks step_time) {
+  if (limit_ && step_time > *limit_) return;
   const RowKey key = key_of(candidate.layout, &candidate.pipeline);
   const auto [row, is_new] = best_of_row_.try_emplace(key, Row{step_time, candidate});
   if (!is_new) {

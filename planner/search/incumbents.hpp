@@ -18,7 +18,8 @@ class Incumbents {
   };
 
   Incumbents() = default;
-  Incumbents(const SearchSpace& space, int top);
+  /// `longest_step`: slower plans are not kept.
+  Incumbents(const SearchSpace& space, int top, std::optional<Ticks> longest_step = {});
 
   void offer(const Candidate& candidate, Ticks step_time);
   /// True if a faster plan has the row of everything with this lower bound, or if all rows are
@@ -39,7 +40,7 @@ class Incumbents {
   bool fine_rows_ = false;
   std::map<RowKey, Row> best_of_row_;
   std::optional<Ticks> best_;
-  std::optional<Ticks> limit_;  ///< step time of the last row, if the table is full
+  std::optional<Ticks> limit_;  ///< the longest step, or that of the last row of a full table
 };
 
 }  // namespace meshwright

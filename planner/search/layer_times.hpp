@@ -1,6 +1,7 @@
 /// Time of one micro-batch in every layer and stage: the input of stage partitioning and bounds.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -39,9 +40,17 @@ struct LayerPasses {
   friend bool operator==(const LayerPasses&, const LayerPasses&) = default;
 };
 
+/// What differs between the devices of a heterogeneous cluster. Empty on homogeneous ones.
+struct MixedStages {
+  std::vector<std::int32_t> kinds;  ///< by pipeline rank: the node group of its slowest nodes
+  std::vector<Bytes> memory;        ///< by pipeline rank: of the device with the least memory
+  std::vector<LayerPasses> passes;  ///< by node group; empty for groups that are not used
+};
+
 struct LayerCosts {
-  LayerPasses passes;
+  LayerPasses passes;               ///< heterogeneous clusters: minima over the devices
   std::vector<LayerMemory> memory;  ///< on one rank, by layer class
+  MixedStages mixed = {};
 };
 
 /// lower_layers() and price_works(). Exact: the work of a stage is the sum of the parts of its

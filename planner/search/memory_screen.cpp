@@ -11,12 +11,20 @@
 namespace meshwright {
 namespace {
 
-std::optional<MemoryShortfall> shortfall_in(std::span<const Bytes> peaks, Bytes capacity) {
-  const auto largest = std::max_element(peaks.begin(), peaks.end());
-  if (*largest <= capacity) return std::nullopt;
-  return MemoryShortfall{.needed = *largest,
-                         .capacity = capacity,
-                         .position = static_cast<int>(largest - peaks.begin())};
+/// `capacity_of` a pipeline rank, whose peaks are given. Of the first rank with the largest
+/// shortfall.
+template <class CapacityOf>
+std::optional<MemoryShortfall> shortfall_in(std::span<const Bytes> peaks,
+                                            const CapacityOf& capacity_of) {
+  std::optional<MemoryShortfall> largest;
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    const Bytes capacity = capacity_of(rank);
+    if (peaks[rank] <= capacity ||
+        (largest && peaks[rank] - capacity <= largest->needed - largest->capacity))
+      continue;
+    largest = {.needed = peaks[rank], .capacity = capacity, .position = static_cast<int>(rank)};
+  }
+  return largest;
 }
 
 /// The number of micro-batches beyond which the peak memory of a schedule that frees activations
@@ -41,7 +49,8 @@ std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& j
     return shortfall_of(lower(plan, job.model, job.cluster, {.memory = job.cost_model.memory()}),
                         facts);
   const LoweredStages lowered = lower_stages(plan, job.model, job.cluster, job.cost_model.memory());
-  return shortfall_in(peak_of_passes(lowered, schedule_of(plan)), facts.memory_capacity);
+  return shortfall_in(peak_of_passes(lowered, schedule_of(plan)),
+                      [&](std::size_t rank) { return capacity_at(facts, rank); });
 }
 
 namespace {
@@ -55,25 +64,20 @@ std::vector<Bytes> total_peaks(const TaskGraph& graph) {
 }  // namespace
 
 std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts) {
-  return shortfall_in(total_peaks(graph), facts.memory_capacity);
+  return shortfall_in(total_peaks(graph), [&](std::size_t rank) {
+    return capacity_at(facts, static_cast<std::size_t>(graph.ranks[rank].coordinate.pipeline));
+  });
 }
-
-namespace {
-
-/// The memory does not depend on how the devices of the job are used.
-Bytes capacity_of(const SearchJob& job) {
-  Strategy all = strategy_of(job.fixed);
-  all.degrees = {.data = job.goal.gpus};
-  return job_facts(all, job.model, job.cluster).memory_capacity;
-}
-
-}  // namespace
 
 MemoryScreen::MemoryScreen(const SearchJob& job, CandidateCosts& costs)
     : job_(job),
       costs_(costs),
-      capacity_(capacity_of(job)),
+      capacity_(device_of(job.cluster, DeviceId(0)).memory),
       counts_buffers_(device_of(job.cluster, DeviceId(0)).kernels == KernelLibrary::kOwn) {}
+
+Bytes MemoryScreen::capacity_at(const LayerCosts& layers, std::size_t rank) const {
+  return layers.mixed.memory.empty() ? capacity_ : layers.mixed.memory[rank];
+}
 
 /// By pipeline rank, in micro-batches of all its stages.
 std::vector<double> MemoryScreen::held_activations(const Candidate& candidate) {
@@ -170,7 +174,7 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
     peaks[rank] +=
         Bytes(static_cast<std::int64_t>(held[rank] * stages[rank] / static_cast<double>(copies) *
                                         static_cast<double>(least[rank].value_or(Bytes()).value)));
-  return shortfall_in(peaks, capacity_);
+  return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
 }
 
 /// If all passes are cut into units, memory depends on the order of the units: they are lowered,
@@ -200,7 +204,9 @@ std::optional<MemoryShortfall> MemoryScreen::shortfall_of(const Candidate& candi
   Candidate leanest = candidate;
   Recompute& recompute = leanest.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
-  return shortfall_in(peaks_of(leanest), capacity_);
+  const SharedLayers layers = costs_.layers(candidate.layout, candidate.recompute);
+  return shortfall_in(peaks_of(leanest),
+                      [&](std::size_t rank) { return capacity_at(*layers, rank); });
 }
 
 std::optional<PruneReason> MemoryScreen::choose_blocks(Candidate& candidate, int least, bool rough,

@@ -47,12 +47,13 @@ class MemoryScreen {
                                            MemoryShortfall& shortfall);
 
  private:
+  Bytes capacity_at(const LayerCosts& layers, std::size_t rank) const;
   std::vector<Bytes> peaks_of(const Candidate& candidate);
   std::vector<double> held_activations(const Candidate& candidate);
 
   const SearchJob& job_;
   CandidateCosts& costs_;
-  Bytes capacity_;
+  Bytes capacity_;       ///< homogeneous clusters
   bool counts_buffers_;  ///< memory is that of buffers in programs; not known before lowering
   SharedCache<ScheduleKey, std::vector<double>> held_;
 };

@@ -13,6 +13,7 @@
 #include "core/base/random.hpp"
 #include "planner/search/branching.hpp"
 #include "planner/search/explain.hpp"
+#include "planner/search/node_selection.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
@@ -98,7 +99,7 @@ class Search {
       : job_(job),
         options_(options),
         space_(make_space(job_.model, job_.cluster, job_.goal, job_.fixed)),
-        incumbents_(space_, options.top),
+        incumbents_(space_, options.top, options.longest_step),
         branching_(job_, space_, incumbents_),
         open_(space_.branches.size()) {}
 
@@ -321,7 +322,7 @@ SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& o
   Search search(job, options);
   offer_good_plan(job, options, search);
   SearchResult result = search.run();
-  if (!result.plans.empty() || result.infeasible) return result;
+  if (!result.plans.empty() || result.infeasible || options.longest_step) return result;
   if (may_offload(job)) {
     SearchJob offloading = job;
     offloading.fixed.offload_optimizer = true;
@@ -363,6 +364,8 @@ std::string_view name_of(PruneReason reason) {
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
                     const Goal& goal, const FixedChoices& choices, const SearchOptions& options) {
+  if (options.selects_nodes && !is_homogeneous(cluster))
+    return search_node_selections(model, cluster, cost_model, goal, choices, options);
   const FixedChoices fixed = with_attention_of_trainer(choices);
   if (auto problems = fixed_choice_problems(fixed); !problems.empty())
     throw InputError(std::move(problems));

@@ -36,6 +36,16 @@ struct RankedPlan {
   Plan plan;
   Evaluation evaluation;
   std::string why;  ///< one line: its limits, and the memory of the nearest alternative
+  /// SearchOptions::selects_nodes: the nodes that it uses, in rank order; empty: those of the
+  /// cluster.
+  std::vector<NodeGroup> nodes = {};
+};
+
+/// The best plan on some nodes of a heterogeneous cluster, in their best order.
+struct BestOfNodes {
+  std::vector<NodeGroup> nodes;
+  std::optional<RankedPlan> best;  ///< absent: nothing was found on them
+  bool proved_optimal = true;      ///< no plan on these nodes is faster
 };
 
 struct SearchCertificate {
@@ -59,7 +69,8 @@ struct Infeasible {
 struct SearchResult {
   std::vector<RankedPlan> plans;  ///< best first; each passes check_plan() and fits in memory
   SearchCertificate certificate;
-  std::optional<Infeasible> infeasible;  ///< if plans is empty
+  std::optional<Infeasible> infeasible;    ///< if plans is empty
+  std::vector<BestOfNodes> by_nodes = {};  ///< with SearchOptions::selects_nodes
 };
 
 struct SearchOptions {
@@ -70,6 +81,12 @@ struct SearchOptions {
   std::function<bool()> canceled = {};
   /// Like `canceled`, but the search goes on until it has found a plan.
   std::function<bool()> is_out_of_time = {};
+  /// Plans with longer steps are not wanted: they are pruned by bound.
+  std::optional<Ticks> longest_step = {};
+  /// On heterogeneous clusters, searches which nodes to use, and their order
+  /// (node_selection.hpp): Goal::gpus is the most that a plan may use. Otherwise ranks are on the
+  /// first nodes of the cluster, in its order.
+  bool selects_nodes = false;
 };
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,

@@ -66,15 +66,18 @@ bool is_simpler(const Candidate& a, const Candidate& b) {
                       c.replication.zero, -c.layout.micro_batch,
                       c.pipeline.rule - schedule_rules().data(), d, c.layout.context,
                       c.layout.tensor_overlap, data.buckets.rule, data.overlap_gather,
-                      !data.reshard_after_forward, data.shard_ranks);
+                      !data.reshard_after_forward, data.shard_ranks, c.pipeline.relief);
   };
   return key(a) < key(b);
 }
 
 Dtype default_dtype(const Cluster& cluster) {
-  const DeviceModel& device = device_of(cluster, DeviceId(0));
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
-    if (device.peak[static_cast<std::size_t>(dtype)]) return dtype;
+    if (std::ranges::all_of(cluster.groups, [&](const NodeGroup& group) {
+          const DeviceModel& device = cluster.devices.at(cluster.nodes.at(group.node).device);
+          return device.peak[static_cast<std::size_t>(dtype)].has_value();
+        }))
+      return dtype;
   return Dtype::kFp32;
 }
 

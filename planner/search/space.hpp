@@ -40,6 +40,9 @@ struct PipelineChoice {
   std::shared_ptr<const Placement> placement = {};
   bool splits_backward = false;  ///< the schedule has I and W passes
   bool pairs_passes = false;     ///< and pairs of passes that overlap
+  /// Heterogeneous clusters: how many blocks stages on devices with less memory leave to the others
+  /// (mixed_stages.hpp).
+  int relief = 0;
 };
 
 /// How replicas share model state, reduce gradients and gather parameters.
@@ -61,7 +64,7 @@ struct Candidate {
 /// `fixed`: with dtype.
 Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedChoices& fixed);
 
-/// Default dtype: bf16 if the device supports it, else fp16, else fp32.
+/// Default dtype: bf16 if all devices support it, else fp16, else fp32.
 Dtype default_dtype(const Cluster& cluster);
 
 /// The request that generates the schedule of a strategy.

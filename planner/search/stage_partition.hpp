@@ -29,17 +29,9 @@ constexpr bool can_cut(int blocks, int stages) {
 /// can_cut(). O(L log(total time) + stages * L * (blocks in the largest stage)).
 std::vector<int> cut_blocks(const LayerTimes& times, int stages);
 
-/// The same for devices of different speeds: by stage, the layer times on its device.
-/// O(stages * L^2).
-std::vector<int> cut_blocks_for(std::span<const LayerTimes> times_of_stage);
-
 /// A partition by block counts only: even, with the remainder in the middle. Requires can_cut().
 std::vector<int> even_cut(int blocks, int stages);
 
 /// Time of the slowest stage of a partition; O(L).
 Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage);
-/// The same with the layer times on the device of each stage.
-Ticks slowest_stage_of(std::span<const LayerTimes> times_of_stage,
-                       std::span<const int> blocks_per_stage);
-
 }  // namespace meshwright

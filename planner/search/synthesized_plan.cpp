@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
 #include "planner/search/bounds.hpp"
 #include "planner/search/layer_times.hpp"
+#include "planner/search/mixed_stages.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/space.hpp"
 #include "planner/synthesis/schedule_front.hpp"
@@ -39,12 +41,23 @@ Ticks message_time(const Plan& plan, const ModelGraph& model, const Cluster& clu
   return longest;
 }
 
+std::vector<PassTimes> passes_of_stages(const Plan& plan, const ModelGraph& model,
+                                        const Cluster& cluster, const CostModel& cost_model) {
+  const Strategy& strategy = plan.strategy;
+  if (is_homogeneous(cluster))
+    return stage_passes(layer_costs(strategy, model, cluster, cost_model).passes,
+                        plan.blocks_per_stage, strategy.recompute);
+  const MixedStages mixed =
+      mixed_layer_costs(price_on_all_kinds(strategy, model, cluster, cost_model), strategy, cluster)
+          .mixed;
+  return mixed_stage_passes(mixed, kinds_of_parts(mixed, placement_of(plan)), plan.blocks_per_stage,
+                            strategy.recompute, false);
+}
+
 StageTimes stage_times_of(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                           const CostModel& cost_model) {
-  const LayerPasses layers = layer_costs(plan.strategy, model, cluster, cost_model).passes;
   StageTimes times;
-  for (const PassTimes& pass :
-       stage_passes(layers, plan.blocks_per_stage, plan.strategy.recompute)) {
+  for (const PassTimes& pass : passes_of_stages(plan, model, cluster, cost_model)) {
     times.forward.push_back(pass.forward);
     times.backward_input.push_back(pass.backward_input);
     times.backward_weight.push_back(pass.backward - pass.backward_input);
@@ -80,10 +93,11 @@ std::optional<std::vector<int>> caps_of(const Plan& plan, const Placement& place
   const LoweredStages lowered = lower_stages(plan, model, cluster, memory);
   const std::vector<Bytes> one = peak_of_passes(lowered, holding(placement, 1));
   const std::vector<Bytes> two = peak_of_passes(lowered, holding(placement, 2));
-  const Bytes capacity = job_facts(plan.strategy, model, cluster).memory_capacity;
+  const JobFacts facts = job_facts(plan.strategy, model, cluster);
   const std::int64_t microbatches = microbatch_count(plan.strategy);
   std::vector<int> caps;
   for (std::size_t d = 0; d < one.size(); ++d) {
+    const Bytes capacity = capacity_at(facts, d);
     if (one[d] > capacity) return std::nullopt;
     std::int64_t held = microbatches;
     if (two[d] > one[d]) held = 1 + (capacity - one[d]).value / (two[d] - one[d]).value;

@@ -21,11 +21,10 @@ TEST_F(RankedRuns, StandAmongThePlansOfTheirTrainer) {
   ASSERT_EQ(text.exit_code, 0) << text.standard_error;
   EXPECT_THAT(text.standard_output,
               HasSubstr("2 of 2 plans are in the space that is searched for their trainer.\n"));
-  const Json runs =
-      Json::parse(run({"validate", "korthikanti-2022#P1604", "korthikanti-2022#P1605", "--rank",
-                       "40", "--json"})
-                      .standard_output)
-          .at("runs");
+  const Json runs = Json::parse(run({"validate", "korthikanti-2022#P1604", "korthikanti-2022#P1605",
+                                     "--rank", "40", "--json"})
+                                    .standard_output)
+                        .at("runs");
   ASSERT_EQ(runs.size(), 2u);
   for (const Json& run : runs) {
     EXPECT_GE(run.at("random_plans").at("fitting"), 40);

@@ -122,7 +122,7 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
     const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
     const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
     const Ticks of_layout =
-        costs.layout_bound(candidate.layout, layers->passes, candidate.recompute, shares_ends);
+        costs.layout_bound(candidate.layout, *layers, candidate.recompute, shares_ends);
     const Ticks of_pipeline =
         costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
     const Ticks scheduled = std::max(of_pipeline, costs.schedule_time(candidate));

@@ -58,8 +58,10 @@ struct SmallJob {
   FixedChoices fixed;
 
   SmallJob(ModelGraph m, Bytes memory, Goal g)
+      : SmallJob(std::move(m), nodes_with_memory(memory), g) {}
+  SmallJob(ModelGraph m, Cluster c, Goal g)
       : model(std::move(m)),
-        cluster(nodes_with_memory(memory)),
+        cluster(std::move(c)),
         cost_model(make_device_cost_model(cluster)),
         goal(g) {}
   SearchJob job(int threads = 1) const {

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "planner/search/unequal_stages.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -133,27 +135,37 @@ TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOfEqualBlocks) {
 
 // The second device is half as fast: 8 blocks of 3 on the first and 4 of 6 on the second take 24.
 TEST(CutBlocks, GivesSlowDevicesFewerBlocks) {
-  const std::vector<LayerTimes> times{uniform(12, 3, 0, 0), uniform(12, 6, 0, 0)};
-  EXPECT_THAT(cut_blocks_for(times), ElementsAre(8, 4));
-  EXPECT_EQ(slowest_stage_of(times, cut_blocks_for(times)), Ticks(24));
+  UnequalStages stages{{uniform(12, 3, 0, 0), uniform(12, 6, 0, 0)}, {0, 1}};
+  EXPECT_THAT(cut_blocks_for(stages), ElementsAre(8, 4));
+  EXPECT_EQ(slowest_stage_of(stages, cut_blocks_for(stages)), Ticks(24));
+  // At most 6 blocks on the first leave 6 to the second, which take 36.
+  stages.most_of_kind = {6, 12};
+  EXPECT_THAT(cut_blocks_for(stages), ElementsAre(6, 6));
+  EXPECT_EQ(slowest_stage_of(stages, cut_blocks_for(stages)), Ticks(36));
 }
 
+// Blocks that take the same time have a shortcut.
 TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOverUnequalDevices) {
   constexpr unsigned kSeed = 20231105;
   std::mt19937 random(kSeed);
-  for (int trial = 0; trial < 400; ++trial) {
+  const auto below = [&](unsigned limit) { return static_cast<int>(random() % limit); };
+  for (int trial = 0; trial < 800; ++trial) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << " trial " << trial);
-    const int blocks = static_cast<int>(random() % 9);
-    const int stages = 1 + static_cast<int>(random() % static_cast<unsigned>(blocks + 2));
-    std::vector<LayerTimes> times;
-    for (int stage = 0; stage < stages; ++stage) {
-      times.push_back(uniform(blocks, 0, random() % 20, random() % 20));
-      for (Ticks& block : times.back().blocks) block = Ticks(1 + random() % 12);
+    const bool alike = trial % 2 == 0;
+    const int blocks = below(9), kinds = 1 + below(3);
+    const int count = 1 + below(static_cast<unsigned>(blocks + 2));
+    UnequalStages stages;
+    for (int kind = 0; kind < kinds; ++kind) {
+      stages.of_kind.push_back(uniform(blocks, 1 + below(12), below(20), below(20)));
+      if (alike) continue;
+      for (Ticks& block : stages.of_kind.back().blocks) block = Ticks(1 + below(12));
     }
-    const std::vector<int> found = cut_blocks_for(times);
-    EXPECT_EQ(found.size(), static_cast<std::size_t>(stages));
-    expect_best_of_all_cuts(
-        found, blocks, [&](const std::vector<int>& cut) { return slowest_stage_of(times, cut); });
+    for (int stage = 0; stage < count; ++stage)
+      stages.kind_of_stage.push_back(below(static_cast<unsigned>(kinds)));
+    const std::vector<int> found = cut_blocks_for(stages);
+    EXPECT_EQ(found.size(), static_cast<std::size_t>(count));
+    EXPECT_TRUE(expect_best_of_all_cuts(
+        found, blocks, [&](const std::vector<int>& cut) { return slowest_stage_of(stages, cut); }));
   }
 }
 
