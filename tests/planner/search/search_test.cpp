@@ -196,6 +196,8 @@ TEST(Search, SaysWhatIsMissingWhenNothingFitsAndWhatWouldFit) {
 TEST(Search, OffloadsOptimizerStateOnlyIfNothingFitsOtherwise) {
   // Of 18 bytes per parameter the optimizer state is 12: 0.2 GB on each of 8 devices hold the rest.
   SmallJob small(small_dense_model(), Bytes(200'000'000), kSmallGoal);
+  small.fixed.schedule = "1f1b";
+  small.fixed.context = 1;
   const SearchResult result = small.search({.top = 3, .threads = 1});
   ASSERT_FALSE(result.plans.empty());
   for (const RankedPlan& row : result.plans)
