@@ -65,6 +65,12 @@ endfunction()
 # programs can share one precompiled header.
 set(MESHWRIGHT_TEST_OPTIONS $<$<CONFIG:Release>:-O1> -fPIC)
 
+# Seconds after which a test counts as hung. Sanitizers make searches some ten times slower.
+set(MESHWRIGHT_TEST_TIMEOUT 300)
+if(MESHWRIGHT_SANITIZE)
+  set(MESHWRIGHT_TEST_TIMEOUT 1800)
+endif()
+
 # meshwright_test(name LABELS labels... SOURCES ... LINK targets...): a GoogleTest program; each of
 # its tests is a separate ctest.
 function(meshwright_test name)
@@ -80,7 +86,7 @@ function(meshwright_test name)
   # Listing tests starts the program: on a busy machine with cold disks that takes more than the
   # 5 seconds of the default.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${MESHWRIGHT_TEST_TIMEOUT})
 endfunction()
 
 # meshwright_check_part(part found): stops if this optional part is required and was not found.
