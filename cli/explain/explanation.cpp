@@ -58,6 +58,7 @@ std::string growth_text(std::vector<ComparedTerm<Bytes>> memory, Bytes missing) 
   });
   std::ranges::stable_sort(memory, std::ranges::greater(), &ComparedTerm<Bytes>::change);
   std::vector<std::string> parts;
+  parts.reserve(memory.size());
   for (const ComparedTerm<Bytes>& term : memory)
     parts.push_back(fmt::format("{} more {}", to_text(term.change()), term.name));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -217,7 +217,7 @@ std::string relative_count(double rate) {
   return fmt::format("{} {}", percent(std::abs(rate - 1)), rate >= 1 ? "more" : "fewer");
 }
 
-/// Of different numbers of tokens, step times say nothing.
+/// If steps have different numbers of tokens, only tokens per second compare.
 std::string why_more_tokens(const PlanDifference& d, bool b_is_faster) {
   const ComparedPlan &fast = b_is_faster ? d.b : d.a, &slow = b_is_faster ? d.a : d.b;
   return fmt::format(

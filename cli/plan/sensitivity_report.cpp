@@ -144,6 +144,7 @@ std::optional<PlanSensitivity> plan_sensitivity(const PlanFlags& flags, const Pl
     hardware.push_back(perturb(*search.cluster, perturbed_search.perturbation));
   const SizingJob job = sizing_job(search, flags.choices);
   std::vector<SizingJob> jobs;
+  jobs.reserve(hardware.size());
   for (const PerturbedHardware& h : hardware)
     jobs.push_back({job.model, h.cluster, *h.cost_model, job.goal, job.choices});
   std::vector<Plan> further;  // keeps to the same fixed choices, and may fit where others do not

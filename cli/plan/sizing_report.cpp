@@ -67,6 +67,7 @@ Table sizing_table(const std::vector<const SizingPoint*>& points, const PlanRequ
   }
   if (request.run) {
     std::vector<std::optional<RunCost>> costs;
+    costs.reserve(points.size());
     for (const SizingPoint* point : points) costs.push_back(point->search.costs.front());
     append_columns(table, run_cost_table(*request.run, costs));
   }
@@ -74,8 +75,8 @@ Table sizing_table(const std::vector<const SizingPoint*>& points, const PlanRequ
   if (request.deadline) marks.columns.insert(marks.columns.begin(), {"meets deadline"});
   for (const SizingPoint* point : points) {
     std::vector<std::string>& row = marks.rows.emplace_back();
-    if (request.deadline) row.push_back(point->meets_deadline ? "yes" : "no");
-    row.push_back(point->is_on_front ? "*" : "");
+    if (request.deadline) row.emplace_back(point->meets_deadline ? "yes" : "no");
+    row.emplace_back(point->is_on_front ? "*" : "");
   }
   append_columns(table, marks);
   return table;

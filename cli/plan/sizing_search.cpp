@@ -62,6 +62,7 @@ void take_result(SizingPoint& point, SizingResult result, const PlanRequest& req
 void search_until_deadline(std::vector<SizingPoint>& points, const PlanFlags& flags,
                            const PlanRequest& request) {
   std::vector<SizingJob> jobs;
+  jobs.reserve(points.size());
   for (const SizingPoint& point : points) jobs.push_back(sizing_job(point.search, flags.choices));
   const auto meets_deadline = [&](const SizingJob& job, const SizingResult& result) {
     if (!result.search || result.search->plans.empty()) return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/report.hpp"
@@ -77,6 +78,7 @@ BestOfTrainer best_of(const Trainer& trainer, const PlanFlags& flags, const Plan
 
 std::vector<Trainer> compared_trainers() {
   std::vector<Trainer> trainers;
+  trainers.reserve(std::size(kComparedTrainers));
   for (const char* name : kComparedTrainers)
     trainers.push_back(trainer_from_toml(find_trainer(name)));
   return trainers;

@@ -1,9 +1,9 @@
 /// Writes plan files; see plan.cpp for reading.
 #include <nlohmann/json.hpp>
 
-#include "core/base/check.hpp"
-
 #include <algorithm>
+
+#include "core/base/check.hpp"
 #include "core/formats/plan.hpp"
 #include "core/plan/parallel_sizes.hpp"
 

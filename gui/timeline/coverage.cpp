@@ -77,8 +77,8 @@ CoverageLevel rounded(const std::vector<std::int64_t>& busy, std::size_t channel
     for (std::size_t i = c; i < busy.size(); i += channels) {
       const double wanted = static_cast<double>(busy[i]) * scale + carried;
       // NOLINTNEXTLINE(bugprone-incorrect-roundings): above -0.5; llround() is a call per bin
-      const auto share =
-          std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted + 0.5), 0, kFull);
+      const auto nearest = static_cast<std::int64_t>(wanted + 0.5);
+      const auto share = std::clamp<std::int64_t>(nearest, 0, kFull);
       level.shares[i] = static_cast<std::uint16_t>(share);
       carried = wanted - static_cast<double>(share);
     }

@@ -57,13 +57,12 @@ MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::i
 
 /// The K largest keys of the chosen groups in K scans; expert 0 if none is left.
 void choose(const GateShape& s, const Keys& keys, std::int32_t* chosen) {
-  bool is_open[kMaxExpertGroups];
+  bool is_open[kMaxExpertGroups] = {};
   const std::int64_t size = s.experts / s.groups;
   const bool limited = s.chosen_groups < s.groups;
   if (limited) {
     float sums[kMaxExpertGroups];
-    for (std::int64_t g = 0; g < s.groups; ++g)
-      sums[g] = sum_of_best(s, keys, g), is_open[g] = false;
+    for (std::int64_t g = 0; g < s.groups; ++g) sums[g] = sum_of_best(s, keys, g);
     std::int64_t at = -1;
     for (std::int64_t i = 0; i < s.chosen_groups; ++i) {
       at = next_best(
@@ -93,7 +92,7 @@ void run(const Launch&, const GateForward& a) {
     std::int32_t* chosen = a.experts.data() + n * s.experts_per_token;
     float* weights = a.weights.data() + n * s.experts_per_token;
     score_row(s.score, s.experts, a.logits.data() + n * s.experts, scores);
-    choose(s, {scores, a.correction.size() == 0 ? nullptr : a.correction.data()}, chosen);
+    choose(s, {scores, a.correction.empty() ? nullptr : a.correction.data()}, chosen);
     float sum = 0;
     for (std::int64_t k = 0; k < s.experts_per_token; ++k) sum += scores[chosen[k]];
     const float factor = s.normalized ? s.scale / sum : s.scale;
@@ -143,7 +142,7 @@ void add_weight_gradient(const GateBackward& a, std::int64_t n, float* dscores) 
 
 void add_balance_gradient(const GateBackward& a, std::int64_t n, float* dscores) {
   const GateShape& s = a.shape;
-  if (a.choices.size() == 0) return;
+  if (a.choices.empty()) return;
   const float* scores = a.scores.data() + n * s.experts;
   const float* choices = a.choices.data();
   float sum = 1, product = 0;

@@ -55,7 +55,7 @@ void run(const Launch&, const Sgd& a) {
                  [&](std::int64_t first, std::int64_t count) {
                    const float* g = load(a.gradient, first, count, buffer);
                    float* w = a.master.data() + first;
-                   if (a.velocity.data() == nullptr || a.velocity.size() == 0) {
+                   if (a.velocity.data() == nullptr || a.velocity.empty()) {
                      MESHWRIGHT_INDEPENDENT
                      for (std::int64_t i = 0; i < count; ++i)
                        w[i] -= rate * (scale * g[i] + decay * w[i]);

@@ -27,7 +27,7 @@ void run(const Launch&, const GatherRows& a) {
   Chunk x_buffer, y_buffer;
   for (std::int64_t r = 0; r < a.y.rows; ++r) {
     const std::int64_t from = a.index.data()[r];
-    const float scale = a.scales.size() == 0 || from < 0 ? 1.0F : a.scales.data()[from];
+    const float scale = a.scales.empty() || from < 0 ? 1.0F : a.scales.data()[from];
     for_each_chunk(a.y.columns, [&](std::int64_t first, std::int64_t count) {
       if (from < 0) {
         float* zeros = target(a.y, r, first, y_buffer);
@@ -52,7 +52,7 @@ void run(const Launch&, const CombineRows& a) {
       for (std::int64_t slot = n * a.copies; slot < (n + 1) * a.copies; ++slot) {
         const std::int64_t row = a.index.data()[slot];
         if (row < 0) continue;
-        const float weight = a.weights.size() == 0 ? 1.0F : a.weights.data()[slot];
+        const float weight = a.weights.empty() ? 1.0F : a.weights.data()[slot];
         const float* x = load(a.x, row, first, count, x_buffer);
         for (std::int64_t i = 0; i < count; ++i) y[i] += weight * x[i];
       }

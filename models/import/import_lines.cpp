@@ -1,10 +1,11 @@
 #include "models/import/import_lines.hpp"
-#include "core/base/number_from_text.hpp"
-#include "models/load/load.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "core/base/number_from_text.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright {
 namespace {

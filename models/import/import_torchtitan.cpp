@@ -262,8 +262,9 @@ class JobFileReader {
     const std::int64_t last = f_.count(key("pipeline_parallel_last_stage_less_layers"), 1, 0);
     const std::int64_t all = block_count(model_from_config(job_.model)) + first + last;
     const std::int64_t per_stage = f_.count(key("pipeline_parallel_layers_per_stage"), 0, 0);
-    const std::int64_t stages = per_stage > 0 ? (all + per_stage - 1) / per_stage
-                                              : s_.degrees.pipeline * (is_single ? 1 : 2);
+    const std::int64_t stages = per_stage > 0
+                                    ? (all + per_stage - 1) / per_stage
+                                    : std::int64_t{s_.degrees.pipeline} * (is_single ? 1 : 2);
     for (std::int64_t i = 0; i < stages; ++i)
       job_.blocks_per_stage.push_back(static_cast<int>(all / stages + (i < all % stages ? 1 : 0)));
     job_.blocks_per_stage.front() -= static_cast<int>(first);
@@ -297,7 +298,7 @@ class JobFileReader {
     const std::string recipe = f_.text("quantize.linear.float8.recipe_name", "tensorwise");
     f_.text("quantize.linear.mx.recipe_name", "");
     if (recipe != "tensorwise")
-      job_.notes.push_back("fp8 scales per row are modeled as per tensor");
+      job_.notes.emplace_back("fp8 scales per row are modeled as per tensor");
     const bool gathers = f_.flag("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
     s_.precision.fp8_parameters = gathers && s_.dtype == Dtype::kFp8;
   }

@@ -1,8 +1,9 @@
 #include <fmt/format.h>
 
-#include "models/families/config_reader.hpp"
-
 #include <algorithm>
+#include <cmath>
+
+#include "models/families/config_reader.hpp"
 #include "models/import/import_lines.hpp"
 #include "models/import/megatron_options.hpp"
 
@@ -63,8 +64,7 @@ void read_positions(OptionReader& options, TransformerConfig& c) {
   c.attention.rotary = kind >= 1 && kind <= 3;
   const double share = options.number("rotary-percent", 1);
   if (c.attention.rotary && share < 1)
-    c.attention.rotated_size =
-        static_cast<std::int64_t>(share * static_cast<double>(c.attention.head_size) + 0.5);
+    c.attention.rotated_size = std::llround(share * static_cast<double>(c.attention.head_size));
   for (const char* name : {"rotary-base", "use-rope-scaling", "rope-scaling-factor",
                            "rotary-scaling-factor", "norm-epsilon"})
     options.has(name);  // neither size nor cost

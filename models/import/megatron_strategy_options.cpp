@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "models/import/megatron_options.hpp"
-
 #include <algorithm>
+
+#include "models/import/megatron_options.hpp"
 
 namespace meshwright {
 namespace {

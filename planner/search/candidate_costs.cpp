@@ -88,7 +88,7 @@ LayerCosts CandidateCosts::price_layers(const Layout& layout, const Recompute& r
 
 SharedLayers CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
   const ShapeKey shape = shape_key(layout, recompute);
-  const SharedLayers priced = layers_.get(shape, [&] { return price_layers(layout, recompute); });
+  SharedLayers priced = layers_.get(shape, [&] { return price_layers(layout, recompute); });
   if (is_homogeneous(job_.cluster)) return priced;
   return mixed_layers_.get({priced, layout.degrees}, [&] {
     return mixed_layer_costs(*priced, strategy_with(layout, recompute), job_.cluster);

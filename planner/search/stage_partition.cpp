@@ -32,7 +32,7 @@ bool fits_under(const LayerTimes& times, int stages, Ticks limit) {
   return put(times.head);
 }
 
-/// The smallest `limit` with fits_under(), by bisection on integers.
+/// The smallest `limit` with fits_under().
 Ticks least_bottleneck(const LayerTimes& times, int stages) {
   Ticks sum = times.embedding + times.head;
   Ticks longest = std::max(times.embedding, times.head);
@@ -40,16 +40,7 @@ Ticks least_bottleneck(const LayerTimes& times, int stages) {
     sum += block;
     longest = std::max(longest, block);
   }
-  std::int64_t low = longest.value;  // never feasible below
-  std::int64_t high = sum.value;     // always feasible
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (fits_under(times, stages, Ticks(middle)))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return Ticks(low);
+  return least_time(longest, sum, [&](Ticks limit) { return fits_under(times, stages, limit); });
 }
 
 /// Among all partitions with no stage above `limit`: smallest sum of squares, then the smallest
@@ -173,16 +164,9 @@ class UniformCut {
   }
 
   Ticks least_limit() const {
-    std::int64_t low = std::max({times_.embedding, times_.head, block_}).value;
-    std::int64_t high = (times_.embedding + times_.head + block_ * std::int64_t{blocks_}).value;
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (blocks_at(blocks_, Ticks(middle)) >= blocks_)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    return Ticks(low);
+    return least_time(std::max({times_.embedding, times_.head, block_}),
+                      times_.embedding + times_.head + block_ * std::int64_t{blocks_},
+                      [&](Ticks limit) { return blocks_at(blocks_, limit) >= blocks_; });
   }
 
   const LayerTimes& times_;

@@ -32,6 +32,20 @@ std::vector<int> cut_blocks(const LayerTimes& times, int stages);
 /// A partition by block counts only: even, with the remainder in the middle. Requires can_cut().
 std::vector<int> even_cut(int blocks, int stages);
 
+/// The smallest time in [low, high] for which `holds`. Requires that it holds for `high` and for
+/// every time above one for which it holds.
+template <class Predicate>
+Ticks least_time(Ticks low, Ticks high, const Predicate& holds) {
+  while (low < high) {
+    const Ticks middle(low.value + (high - low).value / 2);
+    if (holds(middle))
+      high = middle;
+    else
+      low = middle + Ticks(1);
+  }
+  return low;
+}
+
 /// Time of the slowest stage of a partition; O(L).
 Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage);
 }  // namespace meshwright

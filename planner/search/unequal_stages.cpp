@@ -53,9 +53,10 @@ class UnequalCut {
     const Ticks limit = best_.front().bottleneck;
     solve(limit);
     std::vector<int> cut;
-    for (std::size_t stage = 0, first = 0; stage < count_; ++stage) {
+    int first = 0;
+    for (std::size_t stage = 0; stage < count_; ++stage) {
       cut.push_back(best_[at(stage, first)].count);
-      first += static_cast<std::size_t>(cut.back());
+      first += cut.back();
     }
     return cut;
   }
@@ -67,8 +68,8 @@ class UnequalCut {
     int count = -1;  ///< blocks of this stage; -1: infeasible
   };
 
-  std::size_t at(std::size_t stage, std::size_t first) const {
-    return stage * static_cast<std::size_t>(blocks_ + 1) + first;
+  std::size_t at(std::size_t stage, int first) const {
+    return stage * (static_cast<std::size_t>(blocks_) + 1) + static_cast<std::size_t>(first);
   }
 
   Ticks time_of(std::size_t stage, int first, int count) const {
@@ -87,14 +88,14 @@ class UnequalCut {
   void settle(std::size_t stage, int first, Ticks limit) {
     const bool is_last = stage + 1 == count_, limited = limit != Ticks::max();
     const int most = std::min(blocks_ - first, most_of(stages_, stage));
-    Best& here = best_[at(stage, static_cast<std::size_t>(first))];
+    Best& here = best_[at(stage, first)];
     for (int count = is_outer(stages_, stage) ? 0 : 1; count <= most; ++count) {
       if (is_last && first + count != blocks_) continue;
       const Ticks time = time_of(stage, first, count);
       if (time > limit) continue;
       Best found{time, std::int64_t{count} * count, count};
       if (!is_last) {
-        const Best& rest = best_[at(stage + 1, static_cast<std::size_t>(first + count))];
+        const Best& rest = best_[at(stage + 1, first + count)];
         if (rest.count < 0) continue;
         found.bottleneck = std::max(found.bottleneck, rest.bottleneck);
         found.squares += rest.squares;
@@ -181,20 +182,13 @@ class AlikeBlocksCut {
   }
 
   Ticks least_limit() const {
-    std::int64_t low = 0, high = 0;
+    Ticks low, high;
     for (const Load& load : loads_) {
-      low = std::max(low, (load.fixed + load.block * std::int64_t{load.least}).value);
-      high = std::max(high, (load.fixed + load.block * std::int64_t{load.most}).value);
+      low = std::max(low, load.fixed + load.block * std::int64_t{load.least});
+      high = std::max(high, load.fixed + load.block * std::int64_t{load.most});
     }
-    MW_CHECK(blocks_at(blocks_, Ticks(high)) >= blocks_);
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (blocks_at(blocks_, Ticks(middle)) >= blocks_)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    return Ticks(low);
+    MW_CHECK(blocks_at(blocks_, high) >= blocks_);
+    return least_time(low, high, [&](Ticks limit) { return blocks_at(blocks_, limit) >= blocks_; });
   }
 
   const UnequalStages& stages_;

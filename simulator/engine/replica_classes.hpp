@@ -1,8 +1,8 @@
 /// Replicas that have the same times because nothing tells them apart, and what they share.
 ///
-/// Replicas are told apart by the slowness of their ranks, then by whom their collectives join
-/// them to, and by the links that they use: links by their capacity and by the flows on them. This
-/// is repeated until no class is split any more (color refinement; Weisfeiler and Leman 1968;
+/// Classes start from the slowness of the ranks. They are split by the classes of the replicas that
+/// collectives join and of the links in use, and classes of links by capacity and by the classes of
+/// the flows on them, until nothing changes (color refinement; Weisfeiler and Leman 1968;
 /// Paige and Tarjan, SIAM J. Comput. 16, 1987). Then any two links of a class carry equal numbers
 /// of flows of every class, so max-min fair sharing treats the members of a class alike, whenever
 /// they start. Classes are told apart by hashes of 64 bits.
@@ -21,7 +21,7 @@ namespace meshwright {
 
 class ReplicasOnLinks {
  public:
-  /// `slowness`: by rank of the job; empty: all alike. Without a network, nobody shares links.
+  /// `slowness`: by rank of the job; empty: all alike. Without a network, no links are shared.
   /// O(links + flows) per round; the rounds are few.
   ReplicasOnLinks(const ReplicatedGraph& all, std::span<const double> slowness,
                   const LinkNetwork* network);

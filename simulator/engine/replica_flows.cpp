@@ -70,8 +70,10 @@ class FlowCollector {
                       .count = spread.count,
                       .alternates_over = spread.alternates_over,
                       .ranks = {}};
-    for (std::int32_t m = 0; m < members.count; ++m)
-      key.ranks.push_back(graph_.tasks[static_cast<std::size_t>(members.first + m)].rank);
+    const auto tasks = std::span(graph_.tasks)
+                           .subspan(static_cast<std::size_t>(members.first),
+                                    static_cast<std::size_t>(members.count));
+    for (const Task& task : tasks) key.ranks.push_back(task.rank);
     double scale = static_cast<double>(collective.bytes.value) / kTypeBytes * collective.rounds;
     if (key.pattern == TrafficPattern::kRing || key.pattern == TrafficPattern::kPipelinedRing) {
       const auto n = static_cast<double>(members.count * spread.count);

@@ -31,7 +31,7 @@ struct FlowEnd {
 /// Progress is counted in Ticks at full speed, so that a message that always had its full rate ends
 /// at exactly start + occupancy. A link is tight if the flows on it want more than it has. Rates
 /// change only when a message starts or ends, and only for messages connected to it through a chain
-/// of tight links: other links slow down nobody.
+/// of tight links; other links have no effect on any rate.
 class FlowsOnLinks {
  public:
   explicit FlowsOnLinks(std::span<const BytesPerSecond> capacities);  ///< by link
