@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/report.hpp"
+#include "core/base/parse_quantity.hpp"
 #include "core/plan/placement.hpp"
 
 namespace meshwright {
