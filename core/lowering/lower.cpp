@@ -77,16 +77,14 @@ LayerMemory smaller(const LayerMemory& a, const LayerMemory& b) {
   return {.saved = std::min(a.saved, b.saved),
           .saved_if_full = std::min(a.saved_if_full, b.saved_if_full),
           .saved_to_weight = std::min(a.saved_to_weight, b.saved_to_weight),
-          .dense = a.dense,
-          .expert = a.expert};
+          .parameters = a.parameters};
 }
 
 LayerMemory memory_of(const LayerHoldings& held) {
   return {.saved = held.kept,
           .saved_if_full = held.kept_if_full,
           .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
-          .dense = held.parameters.dense,
-          .expert = held.parameters.expert};
+          .parameters = held.parameters};
 }
 
 }  // namespace

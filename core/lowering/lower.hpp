@@ -20,6 +20,7 @@
 #include "core/cluster/cluster.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/model/model_graph.hpp"
+#include "core/operators/local_parameters.hpp"
 #include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
 #include "core/trainer/trainer_memory.hpp"
@@ -99,9 +100,9 @@ struct LayerParts {
 /// What one layer of a class holds on one rank.
 struct LayerMemory {
   Bytes saved;  ///< from its forward to its backward pass, with the strategy's recomputation
-  Bytes saved_if_full;                 ///< under full recomputation of the layer
-  Bytes saved_to_weight;               ///< between its I and W passes if the backward pass is split
-  std::int64_t dense = 0, expert = 0;  ///< parameters
+  Bytes saved_if_full;    ///< under full recomputation of the layer
+  Bytes saved_to_weight;  ///< between its I and W passes if the backward pass is split
+  LocalParameters parameters;
   friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
 /// Layers before stages are cut: the parts of their passes, and what they hold.
@@ -121,6 +122,7 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
 /// its shard under ZeRO 3, ZeRO 2 and ZeRO 1.
 struct ModelStateBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  std::int64_t unreduced = 0;  ///< ZeRO 2 and 3: gradients of a unit before they are reduced
   friend bool operator==(const ModelStateBytes&, const ModelStateBytes&) = default;
 };
 ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory);

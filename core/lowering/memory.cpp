@@ -32,10 +32,9 @@ std::int64_t optimizer_bytes(const Strategy& strategy) {
          (gradient_bytes(strategy) < kFloat32Bytes ? kFloat32Bytes : 0);
 }
 
-/// Bytes per parameter of the gradient buffers: what the trainer holds, or less if the plan asks
-/// for 16-bit gradients.
-std::int64_t held_gradient_bytes(const TrainerMemory& memory, const Strategy& strategy) {
-  const std::int64_t usual = gradient_bytes(memory, strategy.dtype);
+/// Bytes per parameter of gradients: what the trainer usually holds, or less if the plan asks for
+/// 16-bit gradients.
+std::int64_t held_gradient_bytes(const Strategy& strategy, std::int64_t usual) {
   const std::int64_t asked = gradient_bytes(strategy);
   return asked < kFloat32Bytes ? std::min(asked, usual) : usual;
 }
@@ -205,8 +204,9 @@ std::int64_t quantized_count(const PartParameters& parameters, const ParameterRa
 ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory) {
   const bool masters = shards_are_masters(strategy, memory);
   return {.weights = masters ? kMasterBytes : stored_element(strategy.dtype).value,
-          .gradients = held_gradient_bytes(memory, strategy),
-          .optimizer = masters ? kMomentBytes : optimizer_bytes(strategy)};
+          .gradients = held_gradient_bytes(strategy, gradient_bytes(memory, strategy.dtype)),
+          .optimizer = masters ? kMomentBytes : optimizer_bytes(strategy),
+          .unreduced = held_gradient_bytes(strategy, memory.unreduced_gradient_bytes)};
 }
 
 std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const Strategy& strategy,

@@ -149,14 +149,11 @@ class UnitUses {
     const auto use_at = [&](std::size_t i) -> UnitUse& {
       return uses[static_cast<std::size_t>(places[i])];
     };
+    const ModelStateBytes state = model_state_bytes(strategy_, context_.options.memory);
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const std::int64_t trainers = context_.options.memory.unreduced_gradient_bytes;
-      const std::int64_t requested = gradient_bytes(strategy_);
-      const std::int64_t each =
-          requested < kFloat32Bytes ? std::min(requested, trainers) : trainers;
-      const Bytes bytes = unit_bytes(use_at(i), each);
+      const Bytes bytes = unit_bytes(use_at(i), state.unreduced);
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
     }

@@ -204,38 +204,36 @@ struct HeldByWork {
 }  // namespace
 
 std::vector<Bytes> least_peaks(const LoweredStages& lowered, const Placement& placement,
-                               std::span<const double> held, bool splits_backward,
+                               std::span<const HeldActivations> moments, bool splits_backward,
                                bool has_whole_passes) {
-  struct Least {
-    std::optional<Bytes> activation, beside;
-    int stages = 0;
+  struct Beside {
+    Bytes forward = Bytes::max(), backward = Bytes::max();
   };
-  std::vector<Least> least(held.size());
+  std::vector<SavedBytes> saved;                        // by stage
+  std::vector<Beside> beside(lowered.resident.size());  // by rank: of the stage that needs least
   for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
-    Least& rank = least[placement.device_of_stage[s].index()];
     const StageWorks& works = lowered.stages[s];
     const Work& forward = lowered.works[works.forward.index()];
-    Bytes activation = total(forward.acquired);
-    if (splits_backward) {  // between I and W less is held of a micro-batch, or more
+    const Bytes whole = total(forward.acquired);
+    saved.push_back({whole, whole});
+    Beside& least = beside[placement.device_of_stage[s].index()];
+    least.forward = std::min(least.forward, total(forward.transient));
+    if (splits_backward) {
       const Work& input = lowered.works[works.backward_input.index()];
-      activation = std::min(activation, activation + total(input.acquired) - total(input.released));
+      saved.back().to_weight += total(input.acquired) - total(input.released);
+      least.backward = {};
+    } else {
+      const Work& backward = lowered.works[works.backward.index()];
+      least.backward =
+          std::min(least.backward, total(backward.acquired) + total(backward.transient));
     }
-    // Beside what is held: the last forward pass, or the backward pass after it.
-    Bytes beside = total(forward.transient);
-    if (!splits_backward)
-      beside = std::max(beside, total(lowered.works[works.backward.index()].acquired) +
-                                    total(lowered.works[works.backward.index()].transient));
-    if (!rank.activation || activation < *rank.activation) rank.activation = activation;
-    if (!rank.beside || beside < *rank.beside) rank.beside = beside;
-    ++rank.stages;
   }
-  std::vector<Bytes> peaks;
-  for (std::size_t d = 0; d < held.size(); ++d) {
-    const double stages = held[d] * least[d].stages / static_cast<double>(placement.routes.size());
-    const Bytes activations(static_cast<std::int64_t>(
-        std::floor(stages * static_cast<double>(least[d].activation.value_or(Bytes()).value))));
-    peaks.push_back(total(lowered.resident[d]) + activations +
-                    (has_whole_passes ? least[d].beside.value_or(Bytes()) : Bytes()));
+  std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    peaks[rank] += total(lowered.resident[rank]);
+    // Of what is held, the last forward pass has just run, or the backward pass after it runs.
+    const Bytes more = std::max(beside[rank].forward, beside[rank].backward);
+    if (has_whole_passes && more < Bytes::max()) peaks[rank] += more;
   }
   return peaks;
 }

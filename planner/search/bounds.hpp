@@ -9,6 +9,7 @@
 #include "core/graph/task_graph.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/schedule/schedule.hpp"
+#include "planner/search/held_activations.hpp"
 #include "planner/search/layer_times.hpp"
 
 namespace meshwright {
@@ -66,11 +67,11 @@ Ticks time_with_gathers(const StepEndTimes& end, const Schedule& schedule);
 Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
                  std::int64_t microbatches, bool splits_backward, const StepEndTimes& step_end);
 
-/// Lower bound of peak_of_passes() without the order of the passes: `held` micro-batches of all
-/// stages of a rank are held at once, and then, unless passes are cut into smaller tasks
-/// (cuts_passes()), one of its passes runs as a whole. O(stages).
+/// Lower bound of peak_of_passes() without the order of the passes: after every rank has come to
+/// hold what it does at one of the moments, one of its passes runs as a whole, unless passes are
+/// cut into smaller tasks (cuts_passes()). O(stages).
 std::vector<Bytes> least_peaks(const LoweredStages& lowered, const Placement& placement,
-                               std::span<const double> held, bool splits_backward,
+                               std::span<const HeldActivations> moments, bool splits_backward,
                                bool has_whole_passes);
 
 /// Peak memory of every pipeline rank when it runs `schedule`: resident memory plus what its passes

@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/operators/shard_shape.hpp"
 #include "core/schedule/timing.hpp"
 #include "planner/search/bounds.hpp"
 #include "simulator/predict/predict.hpp"
@@ -69,6 +70,30 @@ std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFac
   });
 }
 
+namespace {
+
+/// Of a rank.
+struct Count {
+  int stages = 0, held = 0;  ///< held: micro-batches of stages
+};
+std::vector<Count> counts_of(const HeldActivations& held, const Placement& placement) {
+  std::vector<Count> counts(held.of_any.size());
+  for (std::size_t s = 0; s < held.of_stage.size(); ++s) {
+    Count& count = counts[placement.device_of_stage[s].index()];
+    ++count.stages;
+    count.held += held.of_stage[s].whole + held.of_stage[s].to_weight;
+  }
+  return counts;
+}
+
+void forget_stages(HeldActivations& held, const Placement& placement) {
+  const std::vector<Count> counts = counts_of(held, placement);
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) held.of_any[rank] += counts[rank].held;
+  std::ranges::fill(held.of_stage, HeldActivations::OfStage());
+}
+
+}  // namespace
+
 MemoryScreen::MemoryScreen(const SearchJob& job, CandidateCosts& costs)
     : job_(job),
       costs_(costs),
@@ -79,46 +104,110 @@ Bytes MemoryScreen::capacity_at(const LayerCosts& layers, std::size_t rank) cons
   return layers.mixed.memory.empty() ? capacity_ : layers.mixed.memory[rank];
 }
 
-/// By pipeline rank, in micro-batches of all its stages.
-std::vector<double> MemoryScreen::held_activations(const Candidate& candidate) {
+std::vector<HeldActivations> MemoryScreen::held_activations(const Candidate& candidate) {
   const ScheduleRule& rule = *candidate.pipeline.rule;
   ParallelDegrees degrees = candidate.layout.degrees;
   degrees.chunks = candidate.pipeline.chunks;
   const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
-  ScheduleRequest request = request_of(degrees, microbatches);
-  if (rule.reaches_peak) {
-    std::vector<double> held;
-    held.reserve(static_cast<std::size_t>(request.devices));
-    // Of a pair, the backward pass may free its activations first.
-    const double freed = candidate.pipeline.pairs_passes ? 1.0 / request.chunks : 0.0;
-    for (int d = 0; d < request.devices; ++d)
-      held.push_back(rule.peak_activations(request, PipelineRankId(d)) - freed);
-    return held;
+  const ScheduleRequest request = request_of(degrees, microbatches);
+  const ScheduleRequest fewer = until_steady(rule, request);
+  std::vector<HeldActivations> moments = *held_.get(
+      schedule_key(rule, fewer), [&] { return held_at_peaks(*costs_.schedule_of(rule, fewer)); });
+  // Of a pair, the backward pass may free its activations first.
+  const bool pairs = candidate.pipeline.pairs_passes;
+  for (HeldActivations& held : moments) std::ranges::fill(held.of_any, pairs ? -1 : 0);
+  const Placement& placement = *candidate.pipeline.placement;
+  if (rule.reaches_peak) {  // schedules that hold all micro-batches hold more than those few
+    const std::vector<Count> counts = counts_of(moments.front(), placement);
+    const auto copies = static_cast<double>(placement.routes.size());
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      const PipelineRankId device(static_cast<int>(rank));
+      const double peak =
+          rule.peak_activations(request, device) - (pairs ? 1.0 / request.chunks : 0.0);
+      moments.front().of_any[rank] = peak * counts[rank].stages / copies - counts[rank].held;
+    }
   }
-  request = until_steady(rule, request);
-  return *held_.get(schedule_key(rule, request),
-                    [&] { return peak_activations(*costs_.schedule_of(rule, request)); });
+  if (placement.routes.size() > 1 && fewer.microbatches < request.microbatches) {
+    moments.resize(1);  // with more micro-batches, peaks may be on other stages
+    forget_stages(moments.front(), placement);
+  }
+  return moments;
 }
 
 namespace {
 
+/// How a rank holds the state of one stage.
+class StateShards {
+ public:
+  StateShards(const Candidate& candidate, const Strategy& strategy, const TrainerMemory& memory)
+      : strategy_(strategy),
+        state_(model_state_bytes(strategy, memory)),
+        copies_(static_cast<std::int64_t>(candidate.pipeline.placement->routes.size())) {
+    const ParallelDegrees& d = candidate.layout.degrees;
+    const std::int64_t shard = strategy.data_parallelism.shard_ranks;
+    dense_ = shard > 0 ? shard : replica_count(d);
+    expert_ = shard > 0 ? shard : stage_rank_count(d) / (std::int64_t{d.expert} * d.expert_tensor);
+    if (memory.most_gathered_parameters > 0) return;  // less than whole units at a time
+    if (strategy.zero >= 3) gathered_element_ = stored_element(strategy.dtype).value;
+    if (strategy.zero >= 2 && !candidate.pipeline.splits_backward &&
+        !candidate.pipeline.pairs_passes)
+      unreduced_element_ = state_.unreduced;
+  }
+
+  Bytes resident(const LocalParameters& parameters) const {
+    const std::int64_t share =
+        parameters.dense / (copies_ * dense_) + parameters.expert / (copies_ * expert_);
+    const auto held_with = [&](int zero) {
+      return strategy_.zero >= zero ? share : parameters.dense + parameters.expert;
+    };
+    Bytes bytes(state_.weights * held_with(3) + state_.gradients * held_with(2));
+    if (!strategy_.data_parallelism.offload_optimizer)
+      bytes += Bytes(state_.optimizer * held_with(1));
+    return bytes;
+  }
+  /// While micro-batches of the stage wait for their backward passes.
+  Bytes kept(const LocalParameters& parameters) const {
+    return strategy_.data_parallelism.reshard_after_forward ? Bytes() : gathered(parameters);
+  }
+  /// While a unit of these layers runs: its weights, and its gradients once its backward pass runs.
+  Bytes of_unit(const LocalParameters& parameters) const {
+    return gathered(parameters) - kept(parameters) +
+           Bytes(unreduced_element_ * sharded(parameters));
+  }
+
+ private:
+  Bytes gathered(const LocalParameters& parameters) const {
+    return Bytes(gathered_element_ * sharded(parameters));
+  }
+  std::int64_t sharded(const LocalParameters& parameters) const {
+    return (dense_ > 1 ? parameters.dense : 0) + (expert_ > 1 ? parameters.expert : 0);
+  }
+
+  const Strategy& strategy_;
+  ModelStateBytes state_;
+  std::int64_t copies_, dense_ = 1, expert_ = 1;
+  std::int64_t gathered_element_ = 0, unreduced_element_ = 0;  ///< bytes
+};
+
 struct PartMemory {
-  Bytes saved;
-  std::int64_t dense = 0, expert = 0;
+  SavedBytes saved;
+  LocalParameters parameters;
+  Bytes unit = Bytes::max();  ///< StateShards::of_unit() of the smallest layer
 };
 
 /// Sums over the layers of every part; without the embedding and the head if the pipeline ranks
 /// share them.
 std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const LayerMemory> classes,
                                     std::span<const int> cut, const Recompute& recompute,
-                                    const PipelineChoice& pipeline) {
+                                    const PipelineChoice& pipeline, const StateShards& shards) {
   std::vector<PartMemory> parts(cut.size());
   const auto add = [&](PartMemory& part, std::size_t layer, bool full) {
     const LayerMemory& held = classes[static_cast<std::size_t>(model.layers[layer].layer_class)];
-    const Bytes saved = full ? held.saved_if_full : held.saved;
-    part.saved += pipeline.splits_backward ? std::min(saved, held.saved_to_weight) : saved;
-    part.dense += held.dense;
-    part.expert += held.expert;
+    const Bytes whole = full ? held.saved_if_full : held.saved;
+    part.saved.whole += whole;
+    part.saved.to_weight += pipeline.splits_backward ? held.saved_to_weight : whole;
+    part.parameters += held.parameters;
+    part.unit = std::min(part.unit, shards.of_unit(held.parameters));
   };
   const bool shares_ends = pipeline.rule->output_barriers > 0;
   std::size_t layer = 1;
@@ -128,6 +217,7 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
     for (int block = 0; block < cut[i]; ++block) add(parts[i], layer++, block < recomputed);
   }
   if (!shares_ends) add(parts.back(), layer, false);
+  for (PartMemory& part : parts) part.saved.shared = shards.kept(part.parameters);
   return parts;
 }
 
@@ -138,42 +228,26 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   if (counts_buffers_) return std::nullopt;
   Recompute recompute = candidate.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
-  const Layout& layout = candidate.layout;
+  const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
+  const StateShards shards(candidate, strategy, job_.cost_model.memory());
   const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
   const std::vector<PartMemory> parts =
-      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline);
+      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards);
 
   const Placement& placement = *candidate.pipeline.placement;
-  const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
-  const ModelStateBytes state = model_state_bytes(strategy, job_.cost_model.memory());
-  const auto copies = static_cast<std::int64_t>(placement.routes.size());
-  const ParallelDegrees& d = layout.degrees;
-  const std::int64_t shard = strategy.data_parallelism.shard_ranks;
-  const std::int64_t dense_ranks = copies * (shard > 0 ? shard : replica_count(d));
-  const std::int64_t expert_ranks =
-      copies *
-      (shard > 0 ? shard : stage_rank_count(d) / (std::int64_t{d.expert} * d.expert_tensor));
-  const std::vector<double> held = held_activations(candidate);
-
-  std::vector<Bytes> peaks(held.size());
-  std::vector<std::optional<Bytes>> least(held.size());
-  std::vector<int> stages(held.size(), 0);
+  std::vector<SavedBytes> saved;  // by stage
+  for (const int part : placement.part_of_stage)
+    saved.push_back(parts[static_cast<std::size_t>(part)].saved);
+  std::vector<Bytes> peaks = most_bytes_of(held_activations(candidate), placement, saved);
+  std::vector<Bytes> units(peaks.size(), Bytes::max());
   for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
     const std::size_t rank = placement.device_of_stage[s].index();
     const PartMemory& part = parts[static_cast<std::size_t>(placement.part_of_stage[s])];
-    const std::int64_t all = part.dense + part.expert;
-    const std::int64_t share = part.dense / dense_ranks + part.expert / expert_ranks;
-    const auto held_with = [&](int zero) { return strategy.zero >= zero ? share : all; };
-    peaks[rank] += Bytes(state.weights * held_with(3) + state.gradients * held_with(2));
-    if (!strategy.data_parallelism.offload_optimizer)
-      peaks[rank] += Bytes(state.optimizer * held_with(1));
-    if (!least[rank] || part.saved < *least[rank]) least[rank] = part.saved;
-    ++stages[rank];
+    peaks[rank] += shards.resident(part.parameters);
+    units[rank] = std::min(units[rank], part.unit);
   }
-  for (std::size_t rank = 0; rank < held.size(); ++rank)
-    peaks[rank] +=
-        Bytes(static_cast<std::int64_t>(held[rank] * stages[rank] / static_cast<double>(copies) *
-                                        static_cast<double>(least[rank].value_or(Bytes()).value)));
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
+    if (units[rank] < Bytes::max()) peaks[rank] += units[rank];
   return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
 }
 
@@ -195,7 +269,8 @@ std::vector<Bytes> MemoryScreen::peaks_of(const Candidate& candidate) {
   if (candidate.pipeline.splits_backward &&
       (!cuts_passes(s) || fewer.microbatches < request.microbatches))
     return peak_of_passes(lowered, *costs_.schedule_of(*candidate.pipeline.rule, fewer));
-  const bool has_whole_passes = !cuts_passes(s) || request.microbatches > 1;
+  const auto routes = static_cast<int>(candidate.pipeline.placement->routes.size());
+  const bool has_whole_passes = !cuts_passes(s) || request.microbatches > routes;
   return least_peaks(lowered, *candidate.pipeline.placement, held_activations(candidate),
                      candidate.pipeline.splits_backward, has_whole_passes);
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "planner/search/candidate_costs.hpp"
+#include "planner/search/held_activations.hpp"
 #include "planner/search/search.hpp"
 #include "planner/search/search_job.hpp"
 #include "planner/search/shared_cache.hpp"
@@ -49,13 +50,13 @@ class MemoryScreen {
  private:
   Bytes capacity_at(const LayerCosts& layers, std::size_t rank) const;
   std::vector<Bytes> peaks_of(const Candidate& candidate);
-  std::vector<double> held_activations(const Candidate& candidate);
+  std::vector<HeldActivations> held_activations(const Candidate& candidate);
 
   const SearchJob& job_;
   CandidateCosts& costs_;
   Bytes capacity_;       ///< homogeneous clusters
   bool counts_buffers_;  ///< memory is that of buffers in programs; not known before lowering
-  SharedCache<ScheduleKey, std::vector<double>> held_;
+  SharedCache<ScheduleKey, std::vector<HeldActivations>> held_;
 };
 
 }  // namespace meshwright
