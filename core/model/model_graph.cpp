@@ -291,21 +291,27 @@ ModelTraits traits_of(const ModelGraph& model) {
   ModelTraits traits;
   traits.blocks = block_count(model);
   if (!model.layers.empty()) traits.hidden = model.layers.front().output_width;
-  for (const Operator& op : model.operators) {
-    if (const auto* table = std::get_if<EmbeddingLookup>(&op.shape)) {
-      traits.vocabulary = std::max(traits.vocabulary, table->rows);
-    } else if (const auto* attention = std::get_if<Attention>(&op.shape)) {
-      keep_smallest(traits.heads, attention->heads);
-      keep_smallest(traits.key_value_heads, attention->key_value_heads);
-    } else if (const auto* router = std::get_if<Router>(&op.shape)) {
-      keep_smallest(traits.experts, router->experts);
-      keep_smallest(traits.experts_per_token, router->experts_per_token);
+  std::int64_t rows = 0;  // of the largest table
+  std::int32_t next_class = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (model.layers[i].layer_class < next_class) continue;  // as the first layer of the class
+    next_class = model.layers[i].layer_class + 1;
+    for (const Operator& op : operators_of(model, LayerId(i))) {
+      if (const auto* table = std::get_if<EmbeddingLookup>(&op.shape)) {
+        rows = std::max(rows, table->rows);
+      } else if (const auto* loss = std::get_if<CrossEntropy>(&op.shape)) {
+        traits.vocabulary = loss->vocabulary;
+      } else if (const auto* attention = std::get_if<Attention>(&op.shape)) {
+        keep_smallest(traits.heads, attention->heads);
+        keep_smallest(traits.key_value_heads, attention->key_value_heads);
+      } else if (const auto* router = std::get_if<Router>(&op.shape)) {
+        keep_smallest(traits.experts, router->experts);
+        keep_smallest(traits.experts_per_token, router->experts_per_token);
+      }
     }
   }
-  // Taken from the loss, because a position table may be longer than the token table.
-  for (const Operator& op : model.operators)
-    if (const auto* loss = std::get_if<CrossEntropy>(&op.shape))
-      traits.vocabulary = loss->vocabulary;
+  // That of the loss, if there is one: a position table may be longer than the token table.
+  if (traits.vocabulary == 0) traits.vocabulary = rows;
   return traits;
 }
 

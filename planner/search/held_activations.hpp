@@ -11,8 +11,8 @@ namespace meshwright {
 
 /// Of one micro-batch on one stage.
 struct SavedBytes {
-  Bytes whole;      ///< from the forward to the backward pass, or to the pass for input gradients
-  Bytes to_weight;  ///< then to the pass for weight gradients
+  Bytes whole;        ///< from the forward to the backward pass, or to the pass for input gradients
+  Bytes to_weight;    ///< then to the pass for weight gradients
   Bytes shared = {};  ///< by all whole micro-batches of the stage
 };
 
