@@ -110,29 +110,16 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
   for (Candidate candidate : small.candidates(kTried)) {
     choose_one_block(candidate);
     const Plan plan = costs.plan_of(candidate);
-    SCOPED_TRACE(testing::Message()
-                 << plan.strategy.schedule << " tp " << plan.strategy.degrees.tensor << " pp "
-                 << plan.strategy.degrees.pipeline << " v " << plan.strategy.degrees.chunks
-                 << " zero " << plan.strategy.zero << " bucket "
-                 << to_text(plan.strategy.data_parallelism.buckets) << " micro-batch "
-                 << plan.strategy.micro_batch);
+    SCOPED_TRACE(text_of(plan));
     const TaskGraph graph = lower(plan, small.model, small.cluster);
     const Ticks simulated =
         makespan(simulate(graph, price_works(graph.parts, graph.works, *small.cost_model)));
-    const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
-    const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
-    const Ticks of_layout =
-        costs.layout_bound(candidate.layout, *layers, candidate.recompute, shares_ends);
-    const Ticks of_pipeline =
-        costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
-    const Ticks scheduled = std::max(of_pipeline, costs.schedule_time(candidate));
-    const Ticks of_candidate = costs.candidate_bound(candidate, scheduled);
-    ASSERT_LE(of_layout, of_pipeline);
-    ASSERT_LE(scheduled, of_candidate);
-    ASSERT_LE(of_pipeline, simulated);
-    ASSERT_LE(scheduled, simulated);
-    ASSERT_LE(of_candidate, simulated);
-    tightest = std::max(tightest, ratio(of_candidate, simulated));
+    const CandidateBounds bounds = bounds_of(candidate, costs);
+    ASSERT_TRUE(are_ascending(bounds));
+    ASSERT_LE(bounds.pipeline, simulated);
+    ASSERT_LE(bounds.schedule, simulated);
+    ASSERT_LE(bounds.candidate, simulated);
+    tightest = std::max(tightest, ratio(bounds.candidate, simulated));
   }
   EXPECT_EQ(tightest, 1.0) << "without a pipeline the bound is the step time";
 }
@@ -146,7 +133,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   for (Candidate candidate : tight.candidates(kTried)) {
     choose_one_block(candidate);
     const Plan plan = costs.plan_of(candidate);
-    SCOPED_TRACE(testing::Message() << plan.strategy.schedule << " zero " << plan.strategy.zero);
+    SCOPED_TRACE(text_of(plan));
     const Evaluation evaluation = tight.evaluate(plan);
     const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
     if (const auto found = screen.rough_shortfall_of(candidate, layers)) {

@@ -1,4 +1,5 @@
 // Searches on clusters with nodes of two types.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,23 +81,13 @@ TEST_P(MixedCandidates, TakeAtLeastTheirBounds) {
   for (Candidate candidate : small.candidates(kTried)) {
     if (candidate.recompute.kind == RecomputeKind::kBlocks) candidate.recompute.blocks = 1;
     const Plan plan = costs.plan_of(candidate);
-    SCOPED_TRACE(testing::Message()
-                 << plan.strategy.schedule << " tp " << plan.strategy.degrees.tensor << " pp "
-                 << plan.strategy.degrees.pipeline << " v " << plan.strategy.degrees.chunks
-                 << " zero " << plan.strategy.zero << " relief " << candidate.pipeline.relief);
+    SCOPED_TRACE(fmt::format("{} relief {}", text_of(plan), candidate.pipeline.relief));
     const Ticks simulated = small.evaluate(plan).step_time;
+    const CandidateBounds bounds = bounds_of(candidate, costs);
+    ASSERT_TRUE(are_ascending(bounds));
+    ASSERT_LE(bounds.candidate, simulated);
+    tightest = std::max(tightest, ratio(bounds.candidate, simulated));
     const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
-    const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
-    const Ticks of_layout =
-        costs.layout_bound(candidate.layout, *layers, candidate.recompute, shares_ends);
-    const Ticks of_pipeline =
-        costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
-    const Ticks scheduled = std::max(of_pipeline, costs.schedule_time(candidate));
-    const Ticks of_candidate = costs.candidate_bound(candidate, scheduled);
-    ASSERT_LE(of_layout, of_pipeline);
-    ASSERT_LE(scheduled, of_candidate);
-    ASSERT_LE(of_candidate, simulated);
-    tightest = std::max(tightest, ratio(of_candidate, simulated));
     if (layers->mixed.kinds.front() != layers->mixed.kinds.back()) ++unequal;
   }
   EXPECT_EQ(tightest, 1.0) << "without a pipeline the bound is the step time";

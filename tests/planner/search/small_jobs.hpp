@@ -1,9 +1,12 @@
 /// Jobs small enough to simulate every candidate.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/cluster/cluster.hpp"
@@ -90,5 +93,33 @@ struct SmallJob {
     return predict({plan, model, cluster, *cost_model}).evaluation;
   }
 };
+
+/// Every bound of a candidate, from its layout to the candidate itself.
+struct CandidateBounds {
+  Ticks layout, pipeline, schedule, candidate;
+};
+inline CandidateBounds bounds_of(const Candidate& candidate, CandidateCosts& costs) {
+  const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
+  const bool shares_ends = candidate.pipeline.rule->output_barriers > 0;
+  CandidateBounds bounds;
+  bounds.layout = costs.layout_bound(candidate.layout, *layers, candidate.recompute, shares_ends);
+  bounds.pipeline =
+      costs.pipeline_bound(candidate.layout, layers, candidate.pipeline, candidate.recompute);
+  bounds.schedule = std::max(bounds.pipeline, costs.schedule_time(candidate));
+  bounds.candidate = costs.candidate_bound(candidate, bounds.schedule);
+  return bounds;
+}
+/// Each is closer than the one before.
+inline bool are_ascending(const CandidateBounds& bounds) {
+  return bounds.layout <= bounds.pipeline && bounds.schedule <= bounds.candidate;
+}
+
+/// What tells candidates of a test apart.
+inline std::string text_of(const Plan& plan) {
+  const Strategy& s = plan.strategy;
+  return fmt::format("{} tp {} pp {} v {} zero {} bucket {} micro-batch {}", s.schedule,
+                     s.degrees.tensor, s.degrees.pipeline, s.degrees.chunks, s.zero,
+                     to_text(s.data_parallelism.buckets), s.micro_batch);
+}
 
 }  // namespace meshwright
