@@ -56,6 +56,7 @@ Candidate Branching::candidate_of(const Node& node) const {
   return candidate;
 }
 std::int64_t Branching::candidates_below(const Node& node) const {
+  if (node.postponed > 0) return node.postponed;
   if (node.pipeline < 0) return space_.candidates_below(branch_of(node));
   return node.replication < 0
              ? static_cast<std::int64_t>(space_.replications(branch_of(node)).size())
@@ -65,6 +66,10 @@ std::int64_t Branching::candidates_below(const Node& node) const {
 bool Branching::is_beaten(const Node& node) const {
   return incumbents_.beat(node.bound, branch_of(node).layout,
                           node.pipeline < 0 ? nullptr : &pipeline_of(node));
+}
+
+bool Branching::is_late(const Node& node) const {
+  return postpones_ && !incumbents_.empty() && node.bound > incumbents_.best();
 }
 
 NodeOutcome Branching::judge(const Node& node) {
@@ -87,10 +92,23 @@ NodeOutcome Branching::price_layout(const Node& node) {
   return outcome;
 }
 
+/// True if the pipeline, whose bound counts the layers only, was not postponed when its layout was
+/// divided before.
+bool Branching::was_divided(const Node& layout, const Node& child, const SharedLayers& layers) {
+  if (layout.postponed == 0 || child.bound > layout.divided_up_to) return false;
+  const PipelineChoice& pipeline = pipeline_of(child);
+  const Recompute& recompute = space_.recomputes[static_cast<std::size_t>(child.recompute)];
+  return costs_.repeats_cut(layers, pipeline, recompute) ||
+         costs_.pipeline_bound(branch_of(layout).layout, layers, pipeline, recompute) <=
+             layout.divided_up_to;
+}
+
 NodeOutcome Branching::divide_layout(const Node& node) {
   NodeOutcome outcome;
   const SearchSpace::Branch& branch = branch_of(node);
   const auto pipelines = space_.pipelines(branch);
+  Node rest = node;
+  rest.postponed = 0;
   for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
     const Recompute& recompute = space_.recomputes[r];
     const SharedLayers layers = costs_.layers(branch.layout, recompute);
@@ -98,34 +116,48 @@ NodeOutcome Branching::divide_layout(const Node& node) {
     const Ticks no_ends = costs_.layout_bound(branch.layout, *layers, recompute, true);
     for (std::size_t p = 0; p < pipelines.size(); ++p) {
       Node child = node;
+      child.postponed = 0;
       child.recompute = static_cast<std::int16_t>(r);
       child.pipeline = static_cast<std::int16_t>(p);
       child.bound = pipelines[p].rule->output_barriers > 0 ? no_ends : ends;
-      if (!is_beaten(child) && costs_.repeats_cut(layers, pipelines[p], recompute)) {
-        outcome.prune(PruneReason::kDominated, candidates_below(child));
+      if (was_divided(node, child, layers)) continue;
+      if (!is_late(child)) bound_pipeline(child, layers, outcome);
+      if (child.bound == Ticks::max()) continue;
+      if (!is_late(child)) {
+        outcome.children.push_back(child);
         continue;
       }
-      if (!is_beaten(child))
-        child.bound = costs_.pipeline_bound(branch.layout, layers, pipelines[p], recompute);
-      if (is_beaten(child)) {
-        outcome.prune(PruneReason::kBound, candidates_below(child));
-        continue;
-      }
-      const Replication* leanest = leanest_replication(branch, pipelines[p]);
-      if (leanest == nullptr) {
-        outcome.prune(PruneReason::kStructure, candidates_below(child));
-        continue;
-      }
-      const Candidate candidate{branch.layout, pipelines[p], recompute, *leanest};
-      if (const auto shortfall = screen_.rough_shortfall_of(candidate, layers)) {
-        outcome.note(candidate, *shortfall);
-        outcome.prune(PruneReason::kMemory, candidates_below(child));
-        continue;
-      }
-      outcome.children.push_back(child);
+      rest.bound = rest.postponed == 0 ? child.bound : std::min(rest.bound, child.bound);
+      rest.postponed += candidates_below(child);
     }
   }
+  if (rest.postponed == 0) return outcome;
+  rest.divided_up_to = incumbents_.best();
+  outcome.children.push_back(rest);
   return outcome;
+}
+
+/// Also counts the stages of a pipeline; Ticks::max(): it is pruned.
+void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutcome& outcome) {
+  const SearchSpace::Branch& branch = branch_of(node);
+  const PipelineChoice& pipeline = pipeline_of(node);
+  const Recompute& recompute = space_.recomputes[static_cast<std::size_t>(node.recompute)];
+  const auto prune = [&](PruneReason reason) {
+    outcome.prune(reason, candidates_below(node));
+    node.bound = Ticks::max();
+  };
+  if (is_beaten(node)) return prune(PruneReason::kBound);
+  if (costs_.repeats_cut(layers, pipeline, recompute)) return prune(PruneReason::kDominated);
+  node.bound = costs_.pipeline_bound(branch.layout, layers, pipeline, recompute);
+  if (is_late(node)) return;
+  if (is_beaten(node)) return prune(PruneReason::kBound);
+  const Replication* leanest = leanest_replication(branch, pipeline);
+  if (leanest == nullptr) return prune(PruneReason::kStructure);
+  const Candidate candidate{branch.layout, pipeline, recompute, *leanest};
+  const auto shortfall = screen_.rough_shortfall_of(candidate, layers);
+  if (!shortfall) return;
+  outcome.note(candidate, *shortfall);
+  prune(PruneReason::kMemory);
 }
 
 /// The replication with the least memory. Null if none suits the schedule.

@@ -22,7 +22,11 @@ struct Node {
   bool is_timed = false;    ///< a pipeline: the bound is at least the makespan of the schedule
   bool is_checked = false;  ///< a candidate: it is valid, its blocks are chosen, its end is counted
   int blocks = 0;           ///< recomputed blocks of a checked candidate
-  std::size_t order = 0;    ///< of creation; breaks ties between equal bounds
+  /// A layout: the candidates below that were postponed when it was divided, and the step time up
+  /// to which bounds were not.
+  std::int64_t postponed = 0;
+  Ticks divided_up_to = {};
+  std::size_t order = 0;  ///< of creation; breaks ties between equal bounds
 };
 
 /// What came of a node.
@@ -47,6 +51,10 @@ class Branching {
   NodeOutcome judge(const Node& node);
 
   bool is_beaten(const Node& node) const;
+  /// True if plan 1 is faster than everything below, which other rows of the table may still need.
+  bool is_late(const Node& node) const;
+  /// From now on nodes below a layout are not postponed if they are late.
+  void search_rows() { postpones_ = false; }
   std::int64_t candidates_below(const Node& node) const;
   CandidateCosts& costs() { return costs_; }
 
@@ -57,6 +65,8 @@ class Branching {
 
   NodeOutcome price_layout(const Node& node);
   NodeOutcome divide_layout(const Node& node);
+  bool was_divided(const Node& layout, const Node& child, const SharedLayers& layers);
+  void bound_pipeline(Node& node, const SharedLayers& layers, NodeOutcome& outcome);
   NodeOutcome time_pipeline(const Node& node);
   NodeOutcome divide_pipeline(const Node& node);
   NodeOutcome check_candidate(const Node& node);
@@ -72,6 +82,7 @@ class Branching {
   const Incumbents& incumbents_;
   CandidateCosts costs_;
   MemoryScreen screen_;
+  bool postpones_ = true;
 };
 
 }  // namespace meshwright

@@ -1,6 +1,7 @@
-/// Branch and bound. The node with the lowest bound is next, until the next bound exceeds all rows
-/// of the table. A batch is selected before any of it is judged, and its outcomes are applied in
-/// order, so that neither result nor certificate depends on threads.
+/// Branch and bound. The node with the lowest bound is next, until the next bound exceeds plan 1;
+/// then, for the other rows of the table, until it exceeds all of them. A batch is selected before
+/// any of it is judged, and its outcomes are applied in order, so that neither result nor
+/// certificate depends on threads.
 #include "planner/search/search.hpp"
 
 #include <algorithm>
@@ -86,11 +87,12 @@ constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch =
 /// few other nodes.
 constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
 
-/// Layouts of a space whose pricing takes seconds.
-constexpr std::size_t kBranchesOfLargeSpace = 50'000;
+/// Layouts of a space in which a good plan is looked for first.
+constexpr std::size_t kBranchesOfLargeSpace = 5'000;
 
-/// Nodes that are judged for the rows below plan 1 in any case.
+/// Nodes that are judged for the rows below plan 1: in any case, and of those judged for plan 1.
 constexpr std::int64_t kLeastJudgedForRows = 8192;
+constexpr double kShareJudgedForRows = 0.5;
 
 class Search {
  public:
@@ -104,6 +106,7 @@ class Search {
         open_(space_.branches.size()) {}
 
   SearchResult run() {
+    if (options_.top == 1) branching_.search_rows();
     certificate_.pruned = space_.pruned;
     for (const std::int64_t count : space_.pruned) certificate_.candidates += count;
     settled_ = certificate_.candidates;
@@ -148,11 +151,12 @@ class Search {
 
   /// False if it was stopped before.
   bool judge_all() {
-    while (!open_.empty()) {
+    while (!open_.empty() || !late_.empty()) {
+      if (open_.empty()) search_rows();
       if (options_.canceled && options_.canceled()) return false;
       if (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time())
         return false;
-      if (has_spent_enough_on_rows()) return false;
+      if (most_judged_ && judged_ > *most_judged_) return false;
       const std::vector<Node> batch = next_batch();
       judged_ += std::ranges::count_if(batch, &Node::is_priced);
       std::vector<NodeOutcome> outcomes(batch.size());
@@ -164,12 +168,14 @@ class Search {
     return true;
   }
 
-  /// After plan 1 is proved optimal, the search for the other rows takes at most as long again.
-  bool has_spent_enough_on_rows() {
-    if (most_judged_) return judged_ > *most_judged_;
-    if (incumbents_.empty() || open_.lowest_bound() < incumbents_.best()) return false;
-    most_judged_ = judged_ + std::max(judged_, kLeastJudgedForRows);
-    return false;
+  /// Once plan 1 is proved optimal.
+  void search_rows() {
+    branching_.search_rows();
+    for (const Node& node : late_) open_.push(node);
+    late_.clear();
+    const auto share =
+        static_cast<std::int64_t>(kShareJudgedForRows * static_cast<double>(judged_));
+    most_judged_ = judged_ + std::max(share, kLeastJudgedForRows);
   }
 
   std::vector<Node> next_batch() {
@@ -184,14 +190,16 @@ class Search {
     return batch;
   }
 
-  /// Nodes that can no longer enter the table are pruned.
+  /// Nodes that can no longer enter the table are pruned; those that are not plan 1 come later.
   template <class NextStage>
   void fill(std::vector<Node>& batch, std::size_t size, const NextStage& next) {
     while (batch.size() < size) {
       const OpenNodes::Stage stage = next();
       if (stage == OpenNodes::kStageCount || open_.empty(stage)) return;
       const Node node = open_.take(stage);
-      if (branching_.is_beaten(node))
+      if (branching_.is_late(node))
+        late_.push_back(node);
+      else if (branching_.is_beaten(node))
         prune(PruneReason::kBound, branching_.candidates_below(node));
       else
         batch.push_back(node);
@@ -206,7 +214,11 @@ class Search {
   void settle(const NodeOutcome& outcome) {
     for (std::size_t i = 0; i < outcome.pruned.size(); ++i)
       prune(static_cast<PruneReason>(i), outcome.pruned[i]);
-    for (const Node& child : outcome.children) open_.push(child);
+    for (const Node& child : outcome.children)
+      if (branching_.is_late(child))
+        late_.push_back(child);
+      else
+        open_.push(child);
     if (outcome.shortfall) note_shortfall(outcome.candidate, *outcome.shortfall);
     if (!outcome.step_time) return;
     ++certificate_.simulated;
@@ -256,10 +268,11 @@ class Search {
   Incumbents incumbents_;
   Branching branching_;
   OpenNodes open_;
+  std::vector<Node> late_;  ///< slower than plan 1, until the other rows are searched
   std::optional<Leanest> leanest_;
   std::int64_t settled_ = 0;
   std::int64_t judged_ = 0;                  ///< priced nodes
-  std::optional<std::int64_t> most_judged_;  ///< known once plan 1 is proved optimal
+  std::optional<std::int64_t> most_judged_;  ///< once plan 1 is proved optimal
   SearchCertificate certificate_;
 };
 
