@@ -54,7 +54,7 @@ std::string advice_text(const Explanation& e) {
 std::string growth_text(std::vector<ComparedTerm<Bytes>> memory, Bytes missing) {
   constexpr std::int64_t kWorthNamingOfMissing = 10;
   std::erase_if(memory, [&](const ComparedTerm<Bytes>& term) {
-    return term.change() <= Bytes(0) || kWorthNamingOfMissing * term.change() < missing;
+    return term.change() <= Bytes(0) || term.change() < missing / kWorthNamingOfMissing;
   });
   std::ranges::stable_sort(memory, std::ranges::greater(), &ComparedTerm<Bytes>::change);
   std::vector<std::string> parts;

@@ -68,7 +68,7 @@ StepChangeReasons reasons_for_change(const EvaluationDifference& difference) {
   StepChangeReasons reasons;
   if (whole == Ticks()) return reasons;
   for (const ComparedTerm<Ticks>& cause : difference.causes) {
-    if (cause.change() == Ticks() || kWorthNaming * magnitude(cause) < largest) continue;
+    if (cause.change() == Ticks() || magnitude(cause) < largest / kWorthNaming) continue;
     const bool is_with = (cause.change() < Ticks()) == (whole < Ticks());
     (is_with ? reasons.with : reasons.against).push_back(cause);
   }
