@@ -90,6 +90,9 @@ constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
 /// Layouts of a space in which a good plan is looked for first.
 constexpr std::size_t kBranchesOfLargeSpace = 5'000;
 
+/// Nodes that are judged for a good plan with given parallel sizes and schedule.
+constexpr std::int64_t kJudgedForGoodPlan = 512;
+
 /// Nodes that are judged for the rows below plan 1: in any case, and of those judged for plan 1.
 constexpr std::int64_t kLeastJudgedForRows = 8192;
 constexpr double kShareJudgedForRows = 0.5;
@@ -121,6 +124,8 @@ class Search {
   bool is_large() const { return space_.branches.size() > kBranchesOfLargeSpace; }
   /// A plan of the space, from elsewhere: before run().
   void offer(const Incumbents::Row& row) { incumbents_.offer(row.candidate, row.step_time); }
+  /// `judged`: nodes; before run().
+  void stop_after(std::int64_t judged) { most_judged_ = judged; }
   /// After run(). Null if nothing was found.
   const Incumbents::Row* best() const {
     return incumbents_.empty() ? nullptr : incumbents_.ranked().front();
@@ -272,7 +277,7 @@ class Search {
   std::optional<Leanest> leanest_;
   std::int64_t settled_ = 0;
   std::int64_t judged_ = 0;                  ///< priced nodes
-  std::optional<std::int64_t> most_judged_;  ///< once plan 1 is proved optimal
+  std::optional<std::int64_t> most_judged_;  ///< then the search ends
   SearchCertificate certificate_;
 };
 
@@ -291,9 +296,12 @@ std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
     SearchJob leanest = larger;
     if (!leanest.fixed.micro_batch) leanest.fixed.micro_batch = 1;
     if (!leanest.fixed.schedule) leanest.fixed.schedule = kDefaultSchedule;
-    if (Search(leanest, one).run().plans.empty()) continue;
-    SearchResult found = Search(larger, one).run();
-    if (!found.plans.empty()) return std::move(found.plans.front());
+    Search quick(leanest, one);
+    quick.run();
+    if (quick.best() == nullptr) continue;
+    Search search(larger, one);
+    search.offer(*quick.best());
+    return std::move(search.run().plans.front());
   }
   return std::nullopt;
 }
@@ -306,29 +314,62 @@ bool may_offload(const SearchJob& job) {
          job.fixed.data_parallelism.kind != DataParallelKind::kOneProcess;
 }
 
-/// In large spaces, looks for a good plan in a small part first: without context parallelism, with
-/// micro-batches of one sequence, ZeRO 1, and no recomputation or, if nothing fits, all of it.
-void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search& search) {
-  if (!search.is_large()) return;
-  SearchJob part = job;
-  if (!part.fixed.context) part.fixed.context = 1;
-  if (!part.fixed.micro_batch) part.fixed.micro_batch = 1;
-  if (!part.fixed.zero) part.fixed.zero = 1;
-  SearchOptions one = options;
-  one.top = 1;
-  one.progress = {};
-  one.canceled = [&options] {
+/// For a part of a search: plan 1 only, and the end of the time limit ends it.
+SearchOptions options_of_part(const SearchOptions& options) {
+  SearchOptions part = options;
+  part.top = 1;
+  part.progress = {};
+  part.canceled = [&options] {
     return (options.canceled && options.canceled()) ||
            (options.is_out_of_time && options.is_out_of_time());
   };
-  for (const Recompute& recompute : {Recompute{}, Recompute{.kind = RecomputeKind::kFull}}) {
-    if (!job.fixed.recompute) part.fixed.recompute = recompute;
-    Search quick(part, one);
+  return part;
+}
+
+/// The best plan of a small part of the space: without context parallelism, with micro-batches of
+/// one sequence, ZeRO 1 and no recomputation; if nothing fits, with all of it, and then with
+/// ZeRO 3.
+std::optional<Incumbents::Row> best_of_small_part(const SearchJob& job,
+                                                  const SearchOptions& options) {
+  SearchJob part = job;
+  if (!part.fixed.context) part.fixed.context = 1;
+  if (!part.fixed.micro_batch) part.fixed.micro_batch = 1;
+  struct Relief {
+    int zero;
+    Recompute recompute;
+  };
+  constexpr Recompute kAll{.kind = RecomputeKind::kFull};
+  for (const Relief& relief : {Relief{1, {}}, Relief{1, kAll}, Relief{3, kAll}}) {
+    if (!job.fixed.zero) part.fixed.zero = relief.zero;
+    if (!job.fixed.recompute) part.fixed.recompute = relief.recompute;
+    Search quick(part, options);
     quick.run();
-    if (quick.best() == nullptr) continue;
-    search.offer(*quick.best());
-    return;
+    if (quick.best() != nullptr) return *quick.best();
   }
+  return std::nullopt;
+}
+
+/// In large spaces, offers a good plan before the search: that of a small part, and then the best
+/// one with the same parallel sizes and schedule.
+void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search& search) {
+  if (!search.is_large()) return;
+  const SearchOptions one = options_of_part(options);
+  const std::optional<Incumbents::Row> first = best_of_small_part(job, one);
+  if (!first) return;
+  search.offer(*first);
+  SearchJob same_sizes = job;
+  const ParallelDegrees& d = first->candidate.layout.degrees;
+  same_sizes.fixed.tensor = d.tensor;
+  same_sizes.fixed.pipeline = d.pipeline;
+  same_sizes.fixed.context = d.context;
+  same_sizes.fixed.expert = d.expert;
+  same_sizes.fixed.expert_tensor = d.expert_tensor;
+  same_sizes.fixed.schedule = first->candidate.pipeline.rule->name;
+  Search refined(same_sizes, one);
+  refined.offer(*first);
+  refined.stop_after(kJudgedForGoodPlan);
+  refined.run();
+  search.offer(*refined.best());
 }
 
 SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& options) {
