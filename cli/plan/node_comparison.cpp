@@ -14,13 +14,6 @@ namespace {
 
 using NodesJson = nlohmann::ordered_json;
 
-std::string nodes_text(const std::vector<NodeGroup>& nodes) {
-  std::string text;
-  for (const NodeGroup& group : nodes)
-    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", group.count, group.node);
-  return text;
-}
-
 PlanFigures figures_of_best(const RankedPlan& best) {
   return figures_of(best.plan.strategy, best.evaluation, best.why);
 }
@@ -54,6 +47,13 @@ std::string unused_text(const PlanSearch& search) {
 }
 
 }  // namespace
+
+std::string nodes_text(const std::vector<NodeGroup>& nodes) {
+  std::string text;
+  for (const NodeGroup& group : nodes)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", group.count, group.node);
+  return text;
+}
 
 Table nodes_column(const PlanSearch& search) {
   if (search.result.by_nodes.empty()) return {};

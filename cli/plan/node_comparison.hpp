@@ -8,7 +8,9 @@
 
 namespace meshwright {
 
-/// The column "nodes", in rank order: "32 h100 + 32 a100". Empty on homogeneous clusters.
+/// In rank order: "32 h100 + 32 a100".
+std::string nodes_text(const std::vector<NodeGroup>& nodes);
+/// The column "nodes". Empty on homogeneous clusters.
 Table nodes_column(const PlanSearch& search);
 /// Table of the best plan on every set of nodes, and what plan 1 leaves unused. Empty on
 /// homogeneous clusters.

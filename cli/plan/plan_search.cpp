@@ -60,9 +60,8 @@ SearchResult nothing_fits(std::string reason) {
 bool find_fewest_devices(PlanSearch& search, const PlanFlags& flags) {
   const Cluster& cluster = search.cluster->cluster;
   const int most = device_count(cluster);
-  search.fewest_devices = fewest_devices(
-      sizing_job(search, flags.choices),
-      all_sizes(most, node_of(cluster, DeviceId(0)).device_count), sizing_options(flags));
+  search.fewest_devices =
+      fewest_devices(sizing_job(search, flags.choices), all_sizes(cluster), sizing_options(flags));
   stop_if_interrupted();
   throw_if_any(search.fewest_devices->problems);
   search.goal.gpus = search.fewest_devices->devices.value_or(most);
@@ -160,17 +159,15 @@ void set_figures(PlanSearch& search, const std::optional<PlannedRun>& run) {
   const PlanCluster& on = *search.cluster;
   search.validation = on.cost_model->validation();
   for (const RankedPlan& ranked : search.result.plans) {
-    const Cluster cluster =
-        ranked.nodes.empty() ? on.cluster : with_nodes(on.cluster, ranked.nodes);
+    const Cluster cluster = nodes_of_row(on.cluster, ranked);
     const std::optional<ErrorBar> bar =
         error_bar_of(ranked.plan.strategy, search.model->graph, cluster, on.trainer,
                      ranked.evaluation, on.calibration.has_value());
     if (search.figures.empty()) search.validation = validation_text(bar, *on.cost_model);
     PlanFigures figures = figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
     figures.range = range_of(figures.step_time, bar);
-    Goal goal = search.goal;
-    if (!ranked.nodes.empty()) goal.gpus = static_cast<int>(ranked.evaluation.job_ranks);
-    if (run) search.costs.push_back(cost_of_run(*run, goal, cluster, figures));
+    if (run)
+      search.costs.push_back(cost_of_run(*run, goal_of_row(search.goal, ranked), cluster, figures));
     search.figures.push_back(std::move(figures));
   }
 }

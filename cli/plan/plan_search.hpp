@@ -45,7 +45,8 @@ std::optional<Seconds> time_limit_of(const PlanFlags& flags);
 /// The best plan that a training program can run, with its costs.
 struct BestOfTrainer {
   std::string trainer;
-  std::optional<PlanFigures> figures = {};
+  std::optional<RankedPlan> plan = {};
+  std::optional<PlanFigures> figures = {};  ///< of `plan`
   bool proved_optimal = false;
   std::string problem = {};  ///< why there are no figures
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace meshwright {
 namespace {
@@ -82,13 +83,23 @@ std::string failures_note(const PlannedRun& run) {
 std::string price_note(const PlannedRun& run, const PlanCluster& on) {
   if (run.device_price)
     return fmt::format("Cost: {:g} USD per GPU-hour.\n", run.device_price->value);
-  const auto& price = node_of(on.cluster, DeviceId(0)).price_per_hour;
-  if (!price)
-    return fmt::format("No cost: cluster '{}' has no price; set --price.\n", on.text.name);
-  const auto source = on.cluster.sources.find(
-      fmt::format("nodes.{}.price_per_hour", on.cluster.groups.front().node));
-  return fmt::format("Cost: {:g} USD per hour for each node of {}{}.\n", price->value, on.text.name,
-                     source == on.cluster.sources.end() ? "" : ": " + source->second);
+  std::set<std::string> nodes;
+  for (const NodeGroup& group : on.cluster.groups) nodes.insert(group.node);
+  std::string text;
+  for (const std::string& node : nodes) {
+    const std::string name = nodes.size() == 1 ? "" : fmt::format(" '{}'", node);
+    const auto& price = on.cluster.nodes.at(node).price_per_hour;
+    if (!price) {
+      text += fmt::format("No cost: {}cluster '{}' has no price; set --price.\n",
+                          name.empty() ? "" : fmt::format("node{} of ", name), on.text.name);
+      continue;
+    }
+    const auto source = on.cluster.sources.find(fmt::format("nodes.{}.price_per_hour", node));
+    text +=
+        fmt::format("Cost: {:g} USD per hour for each node{} of {}{}.\n", price->value, name,
+                    on.text.name, source == on.cluster.sources.end() ? "" : ": " + source->second);
+  }
+  return text;
 }
 
 std::string run_cost_json(const std::optional<RunCost>& cost) {

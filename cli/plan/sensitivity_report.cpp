@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan/node_comparison.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
@@ -57,22 +58,29 @@ class WinnerNames {
  public:
   std::string name_of(const Winner& winner) {
     if (winner.listed) return fmt::format("plan {}", *winner.listed + 1);
-    auto found = std::ranges::find(others_, winner.strategy);
-    if (found == others_.end()) found = others_.insert(others_.end(), winner.strategy);
+    const Other other{winner.strategy, winner.nodes};
+    auto found = std::ranges::find(others_, other);
+    if (found == others_.end()) found = others_.insert(others_.end(), other);
     return fmt::format("plan {}", letter(found - others_.begin()));
   }
   /// "plan A: TP4 DP8 …": one line each.
   std::string legend() const {
     std::string text;
     for (std::size_t i = 0; i < others_.size(); ++i)
-      text += fmt::format("plan {}: {}\n", letter(static_cast<std::ptrdiff_t>(i)),
-                          strategy_text(others_[i]));
+      text += fmt::format("plan {}: {}{}{}\n", letter(static_cast<std::ptrdiff_t>(i)),
+                          strategy_text(others_[i].strategy),
+                          others_[i].nodes.empty() ? "" : " on ", nodes_text(others_[i].nodes));
     return text;
   }
 
  private:
+  struct Other {
+    Strategy strategy;
+    std::vector<NodeGroup> nodes;
+    friend bool operator==(const Other&, const Other&) = default;
+  };
   static char letter(std::ptrdiff_t index) { return static_cast<char>('A' + index); }
-  std::vector<Strategy> others_;  ///< at most one per change of the hardware
+  std::vector<Other> others_;  ///< at most one per change of the hardware
 };
 
 std::string gap_text(const SensitivityCase& result) {
@@ -147,11 +155,9 @@ std::optional<PlanSensitivity> plan_sensitivity(const PlanFlags& flags, const Pl
   jobs.reserve(hardware.size());
   for (const PerturbedHardware& h : hardware)
     jobs.push_back({job.model, h.cluster, *h.cost_model, job.goal, job.choices});
-  std::vector<Plan> further;  // keeps to the same fixed choices, and may fit where others do not
+  std::vector<RankedPlan> further;  // with the same fixed choices, may fit where others do not
   for (const BestOfTrainer& best : search.trainers)
-    if (best.figures)
-      further.push_back(
-          complete_plan(best.figures->strategy, job.model, job.cluster, job.cost_model));
+    if (best.plan) further.push_back(*best.plan);
   const std::vector<SensitivityCase> cases =
       find_sensitivity(search.result.plans, further, jobs, sizing_options(flags));
   for (std::size_t i = 0; i < cases.size(); ++i) sensitivity.hardware[i].result = cases[i];

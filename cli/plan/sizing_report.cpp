@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/job/trainer_notes.hpp"
+#include "cli/plan/node_comparison.hpp"
 #include "cli/plan/plan_report.hpp"
 #include "cli/plan/run_cost_text.hpp"
 #include "cli/reports/report.hpp"
@@ -43,13 +45,27 @@ std::string name_of(const SizingPoint& point, const PlanRequest& request) {
   if (request.models.size() > 1) name += point.search.model->text.name;
   if (request.clusters.size() > 1)
     name += fmt::format("{}{}", name.empty() ? "" : " on ", point.search.cluster->text.name);
-  return fmt::format("{}{}{} GPUs", name, name.empty() ? "" : ", ", point.search.goal.gpus);
+  return fmt::format("{}{}{} GPUs", name, name.empty() ? "" : ", ", gpus_of(point));
+}
+
+/// Those that were selected for the best plan.
+const std::vector<NodeGroup>& nodes_of(const SizingPoint& point) {
+  return point.search.result.plans.front().nodes;
+}
+
+/// "16", or "8 of 16" if the best plan leaves devices unused.
+std::string gpus_text(const SizingPoint& point) {
+  const int used = gpus_of(point), all = point.search.goal.gpus;
+  return used == all ? std::to_string(all) : fmt::format("{} of {}", used, all);
 }
 
 Table sizing_table(const std::vector<const SizingPoint*>& points, const PlanRequest& request) {
   Table table = empty_table("#");
   if (request.models.size() > 1) table.columns.push_back(left_aligned("model"));
   if (request.clusters.size() > 1) table.columns.push_back(left_aligned("cluster"));
+  const bool any_nodes = std::ranges::any_of(
+      points, [](const SizingPoint* point) { return !nodes_of(*point).empty(); });
+  if (any_nodes) table.columns.push_back(left_aligned("nodes"));
   append_columns(
       table, empty_table("GPUs", left_aligned("plan"), "step", "tokens/s", "MFU", "peak memory"));
   for (const SizingPoint* point : points) {
@@ -57,10 +73,11 @@ Table sizing_table(const std::vector<const SizingPoint*>& points, const PlanRequ
     std::vector<std::string> row{std::to_string(table.rows.size() + 1)};
     if (request.models.size() > 1) row.push_back(point->search.model->text.name);
     if (request.clusters.size() > 1) row.push_back(point->search.cluster->text.name);
-    row.push_back(std::to_string(point->search.goal.gpus));
+    if (any_nodes) row.push_back(nodes_text(nodes_of(*point)));
+    row.push_back(gpus_text(*point));
     row.push_back(split_text(f.strategy));
     row.push_back(to_text(f.step_time));
-    row.push_back(grouped(std::llround(f.tokens_per_second_per_gpu * point->search.goal.gpus)));
+    row.push_back(grouped(std::llround(f.tokens_per_second_per_gpu * gpus_of(*point))));
     row.push_back(percent(f.mfu));
     row.push_back(to_text(f.peak_memory));
     table.rows.push_back(std::move(row));
@@ -108,8 +125,7 @@ std::string unplanned_text(const Sizing& sizing, const PlanRequest& request) {
 
 /// If none meets the deadline: how many GPUs would at the same throughput per GPU.
 std::string missed_deadline_text(const SizingPoint& fastest, const PlanRequest& request) {
-  const double needed =
-      std::ceil(fastest.search.goal.gpus * ratio(*time_of(fastest), *request.deadline));
+  const double needed = std::ceil(gpus_of(fastest) * ratio(*time_of(fastest), *request.deadline));
   return fmt::format(
       "No plan meets the deadline of {} days. The fastest takes {} days on {}; at its throughput "
       "per GPU, {} GPUs would be needed.\n",

@@ -1,12 +1,14 @@
 #include "cli/plan/sizing_search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "cli/terminal/interrupt.hpp"
+#include "planner/search/node_selection.hpp"
 #include "planner/sizing/pareto_front.hpp"
 
 namespace meshwright {
@@ -16,20 +18,20 @@ constexpr std::size_t kMostPoints = 256;
 
 /// The sizes of --gpus on one cluster, ascending.
 std::set<int> sizes_on(const PlanCluster& on, const std::vector<SizeRange>& ranges) {
-  const int per_node = node_of(on.cluster, DeviceId(0)).device_count;
   std::set<int> sizes;
   for (const SizeRange& range : ranges) {
     if (range.smallest == range.largest) {
       sizes.insert(range.smallest);
       continue;
     }
-    const std::vector<int> in_range = sizes_in(range, per_node);
+    const std::vector<int> in_range = sizes_in(range, on.cluster);
     if (in_range.empty())
       throw InputError(
           {.where = "--gpus",
            .what = fmt::format("no size from {} to {}: sizes are powers of two, alone "
                                "or times nodes of {} GPUs",
-                               range.smallest, range.largest, per_node),
+                               range.smallest, range.largest,
+                               fmt::join(node_sizes(on.cluster), " or ")),
            .hint = fmt::format("list the sizes: --gpus {},{}", range.smallest, range.largest)});
     sizes.insert(in_range.begin(), in_range.end());
   }
@@ -67,8 +69,9 @@ void search_until_deadline(std::vector<SizingPoint>& points, const PlanFlags& fl
   const auto meets_deadline = [&](const SizingJob& job, const SizingResult& result) {
     if (!result.search || result.search->plans.empty()) return false;
     const RankedPlan& best = result.search->plans.front();
-    const auto cost = cost_of_run(*request.run, job.goal, job.cluster,
-                                  figures_of(best.plan.strategy, best.evaluation, ""));
+    const auto cost =
+        cost_of_run(*request.run, goal_of_row(job.goal, best), nodes_of_row(job.cluster, best),
+                    figures_of(best.plan.strategy, best.evaluation, ""));
     return cost && cost->time <= *request.deadline;
   };
   std::vector<SizingResult> results = search_until(jobs, sizing_options(flags), meets_deadline);
@@ -82,9 +85,9 @@ void search_until_deadline(std::vector<SizingPoint>& points, const PlanFlags& fl
 std::vector<SizingPoint> automatic_points(const SizingPoint& like, const PlanFlags& flags,
                                           const PlanRequest& request) {
   const Cluster& cluster = like.search.cluster->cluster;
-  const int most = device_count(cluster), per_node = node_of(cluster, DeviceId(0)).device_count;
+  const int most = device_count(cluster);
   const FewestDevices fewest = fewest_devices(sizing_job(like.search, flags.choices),
-                                              all_sizes(most, per_node), sizing_options(flags));
+                                              all_sizes(cluster), sizing_options(flags));
   stop_if_interrupted();
   SizingPoint point = like;
   point.search.fewest_devices = fewest;
@@ -95,7 +98,7 @@ std::vector<SizingPoint> automatic_points(const SizingPoint& like, const PlanFla
                        "use another cluster"}};
   std::vector<SizingPoint> points{point};
   if (!fewest.devices || !request.deadline) return points;
-  for (const int size : sizes_in({*fewest.devices + 1, most}, per_node)) {
+  for (const int size : sizes_in({*fewest.devices + 1, most}, cluster)) {
     point.search.goal.gpus = size;
     points.push_back(point);
   }
@@ -158,9 +161,11 @@ void throw_common_problems(const std::vector<SizingPoint>& points) {
 Tradeoff tradeoff_of(const SizingPoint& point, const PlanRequest& request) {
   const PlanSearch& search = point.search;
   const PlannedRun one_step{.tokens = tokens_per_step(search.goal)};
-  const std::optional<RunCost> cost = cost_of_run(request.run.value_or(one_step), search.goal,
-                                                  search.cluster->cluster, search.figures.front());
-  return {.time = cost->time, .devices = search.goal.gpus, .cost = cost->cost};
+  const RankedPlan& best = search.result.plans.front();
+  const std::optional<RunCost> cost =
+      cost_of_run(request.run.value_or(one_step), goal_of_row(search.goal, best),
+                  nodes_of_row(search.cluster->cluster, best), search.figures.front());
+  return {.time = cost->time, .devices = gpus_of(point), .cost = cost->cost};
 }
 
 void mark_front(std::vector<SizingPoint>& points, const PlanModel& model,
@@ -181,8 +186,8 @@ std::optional<std::size_t> recommended_point(const std::vector<SizingPoint>& poi
   const auto rank = [&](std::size_t i) {
     const SizingPoint& point = points[i];
     const double time = time_of(point)->value;
-    return std::tuple(!point.meets_deadline, point.meets_deadline ? point.search.goal.gpus : 0,
-                      time, point.search.goal.gpus);
+    return std::tuple(!point.meets_deadline, point.meets_deadline ? gpus_of(point) : 0, time,
+                      gpus_of(point));
   };
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -191,6 +196,12 @@ std::optional<std::size_t> recommended_point(const std::vector<SizingPoint>& poi
 }
 
 }  // namespace
+
+int gpus_of(const SizingPoint& point) {
+  const PlanSearch& search = point.search;
+  return search.result.plans.empty() ? search.goal.gpus
+                                     : goal_of_row(search.goal, search.result.plans.front()).gpus;
+}
 
 std::optional<Seconds> time_of(const SizingPoint& point) {
   if (point.search.figures.empty()) return std::nullopt;

@@ -33,6 +33,8 @@ Sizing size_clusters(const PlanFlags& flags, const PlanRequest& request,
 /// Sets `recommended`, and what points are relative to the deadline and to each other.
 void judge_points(Sizing& sizing, const PlanRequest& request);
 
+/// That the best plan uses: on heterogeneous clusters fewer than Goal::gpus if it is faster so.
+int gpus_of(const SizingPoint& point);
 /// Of the best plan; nullopt if there is none, or if failures never let it complete.
 std::optional<Seconds> time_of(const SizingPoint& point);
 

@@ -52,14 +52,15 @@ void search_for(const Trainer& trainer, const PlanFlags& flags, const PlanSearch
     best.problem = found.infeasible ? found.infeasible->reason : "the search was interrupted";
     return;
   }
-  const RankedPlan& plan = found.plans.front();
-  best.figures = figures_of(plan.plan.strategy, plan.evaluation, plan.why);
+  best.plan = found.plans.front();
+  best.figures = figures_of(best.plan->plan.strategy, best.plan->evaluation, best.plan->why);
 }
 
 BestOfTrainer best_of(const Trainer& trainer, const PlanFlags& flags, const PlanSearch& search,
                       const std::function<bool()>& is_out_of_time) {
   BestOfTrainer best{.trainer = trainer.name};
   if (takes_first_plan(trainer, search)) {
+    best.plan = search.result.plans.front();
     best.figures = search.figures.front();
     best.proved_optimal = search.result.certificate.gap == 0;
   } else if (is_out_of_time()) {

@@ -110,26 +110,6 @@ class Selections {
   std::vector<Nodes> found_;
 };
 
-/// The cost model of the selected nodes: that of their type, or of several types.
-struct SelectedCosts {
-  std::unique_ptr<CostModel> owned;
-  const CostModel* model = nullptr;
-};
-
-SelectedCosts costs_on(const Cluster& cluster, const CostModel& cost_model, const Cluster& part) {
-  std::vector<const CostModel*> kinds;
-  for (const NodeGroup& group : part.groups) {
-    const auto kind = std::ranges::find(cluster.groups, group.node, &NodeGroup::node);
-    kinds.push_back(&cost_model.on_nodes(static_cast<std::int32_t>(kind - cluster.groups.begin())));
-  }
-  SelectedCosts costs;
-  costs.model = kinds.front();
-  if (kinds.size() == 1) return costs;
-  costs.owned = make_mixed_cost_model(part, std::move(kinds));
-  costs.model = costs.owned.get();
-  return costs;
-}
-
 /// The lower bound that the certificate of a search implies; 0 if it has found nothing and is not
 /// complete, nothing if its space has no plan.
 std::optional<Ticks> bound_of(const SearchResult& result) {
@@ -180,8 +160,8 @@ class MergedRows {
     SearchCertificate& all = merged_.certificate;
     all.proved_optimal = proved_;
     all.gap = proved_ ? 0 : 1;
+    if (!proved_ || !merged_.plans.empty()) merged_.infeasible.reset();
     if (merged_.plans.empty()) return std::move(merged_);
-    merged_.infeasible.reset();
     const Ticks best = step_of(merged_.plans.front());
     if (!proved_) all.gap = bound_ && *bound_ < best ? ratio(best - *bound_, best) : 0;
     return std::move(merged_);
@@ -283,6 +263,32 @@ Cluster with_nodes(const Cluster& cluster, const std::vector<NodeGroup>& nodes) 
   return part;
 }
 
+Cluster nodes_of_row(const Cluster& cluster, const RankedPlan& row) {
+  return row.nodes.empty() ? cluster : with_nodes(cluster, row.nodes);
+}
+
+Goal goal_of_row(Goal goal, const RankedPlan& row) {
+  if (!row.nodes.empty()) goal.gpus = static_cast<int>(row.evaluation.job_ranks);
+  return goal;
+}
+
+SelectedCosts::SelectedCosts(const Cluster& cluster, const CostModel& cost_model,
+                             const Cluster& part) {
+  if (part.groups == cluster.groups) {
+    model_ = &cost_model;
+    return;
+  }
+  std::vector<const CostModel*> kinds;
+  for (const NodeGroup& group : part.groups) {
+    const auto kind = std::ranges::find(cluster.groups, group.node, &NodeGroup::node);
+    kinds.push_back(&cost_model.on_nodes(static_cast<std::int32_t>(kind - cluster.groups.begin())));
+  }
+  model_ = kinds.front();
+  if (kinds.size() == 1) return;
+  owned_ = make_mixed_cost_model(part, std::move(kinds));
+  model_ = owned_.get();
+}
+
 std::vector<std::vector<NodeGroup>> node_selections(const Cluster& cluster, int gpus) {
   return Selections(cluster, gpus).run();
 }
@@ -292,10 +298,10 @@ SearchResult search_node_selections(const ModelGraph& model, const Cluster& clus
                                     const FixedChoices& fixed, const SearchOptions& options) {
   const auto search_on = [&](const Nodes& nodes, const SearchOptions& in_order) {
     const Cluster part = with_nodes(cluster, nodes);
-    const SelectedCosts costs = costs_on(cluster, cost_model, part);
+    const SelectedCosts costs(cluster, cost_model, part);
     Goal on_part = goal;
     on_part.gpus = std::min(goal.gpus, device_count(part));
-    return search(model, part, *costs.model, on_part, fixed, in_order);
+    return search(model, part, costs.model(), on_part, fixed, in_order);
   };
   std::vector<Nodes> selections = node_selections(cluster, goal.gpus);
   std::ranges::stable_sort(selections, std::greater(), [&](const Nodes& nodes) {

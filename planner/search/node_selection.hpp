@@ -2,6 +2,7 @@
 /// the nodes in order, so pipeline ranks are on consecutive ones.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/cluster/cluster.hpp"
@@ -13,6 +14,21 @@ namespace meshwright {
 
 /// The cluster with these nodes only. Names of the nodes must be those of the cluster's.
 Cluster with_nodes(const Cluster& cluster, const std::vector<NodeGroup>& nodes);
+/// The nodes that a row of a search of `cluster` is on, and the goal with the devices it uses.
+Cluster nodes_of_row(const Cluster& cluster, const RankedPlan& row);
+Goal goal_of_row(Goal goal, const RankedPlan& row);
+
+/// Cost model of some nodes of a cluster: that of their type, or of several types.
+class SelectedCosts {
+ public:
+  /// Refers to `cost_model`, that of the cluster; `part`: see nodes_of_row().
+  SelectedCosts(const Cluster& cluster, const CostModel& cost_model, const Cluster& part);
+  const CostModel& model() const { return *model_; }
+
+ private:
+  std::unique_ptr<CostModel> owned_;
+  const CostModel* model_ = nullptr;
+};
 
 /// The selections that are searched for at most `gpus` devices: every node type alone, and every
 /// set of types in every order, with all nodes of the types. If these are too many, the types are

@@ -418,7 +418,8 @@ std::string_view name_of(PruneReason reason) {
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
                     const Goal& goal, const FixedChoices& choices, const SearchOptions& options) {
-  if (options.selects_nodes && !is_homogeneous(cluster))
+  const bool has_devices = goal.gpus <= device_count(cluster);  // else make_space() reports it
+  if (options.selects_nodes && has_devices && !is_homogeneous(cluster))
     return search_node_selections(model, cluster, cost_model, goal, choices, options);
   const FixedChoices fixed = with_attention_of_trainer(choices);
   if (auto problems = fixed_choice_problems(fixed); !problems.empty())

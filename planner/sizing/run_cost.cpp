@@ -1,5 +1,7 @@
 #include "planner/sizing/run_cost.hpp"
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
 
 namespace meshwright {
@@ -14,10 +16,10 @@ double goodput_of(const PlannedRun& run, int devices) {
   return goodput(failures, run.checkpoint_interval).useful;
 }
 
-int billed_nodes(const Cluster& cluster, int devices) {
-  const int per_node =
-      used_devices_per_node(cluster, devices).value_or(node_of(cluster, DeviceId(0)).device_count);
-  return (devices + per_node - 1) / per_node;
+/// Of each node of the group, those that the job uses.
+int used_devices(const Cluster& cluster, const NodeGroup& group, int devices) {
+  const int all = cluster.nodes.at(group.node).device_count;
+  return is_homogeneous(cluster) ? used_devices_per_node(cluster, devices).value_or(all) : all;
 }
 
 }  // namespace
@@ -31,9 +33,18 @@ std::int64_t step_count(const PlannedRun& run, const Goal& goal) {
 std::optional<DollarsPerHour> price_of_job(const Cluster& cluster, int devices,
                                            std::optional<DollarsPerHour> device_price) {
   if (device_price) return *device_price * devices;
-  const auto& node_price = node_of(cluster, DeviceId(0)).price_per_hour;
-  if (!node_price) return std::nullopt;
-  return *node_price * billed_nodes(cluster, devices);
+  DollarsPerHour price;
+  int left = devices;
+  for (const NodeGroup& group : cluster.groups) {
+    if (left <= 0) break;
+    const auto& node_price = cluster.nodes.at(group.node).price_per_hour;
+    if (!node_price) return std::nullopt;
+    const int used = used_devices(cluster, group, devices);
+    const int nodes = std::min(group.count, divide_up(left, used));
+    price += *node_price * nodes;
+    left -= nodes * used;
+  }
+  return price;
 }
 
 std::optional<RunCost> cost_of_run(const PlannedRun& run, const Goal& goal, const Cluster& cluster,

@@ -2,21 +2,24 @@
 
 #include <algorithm>
 
+#include "planner/search/node_selection.hpp"
 #include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
 
-PlanOutcome outcome_of(const Plan& plan, const SizingJob& job) {
-  const Evaluation evaluation = predict({plan, job.model, job.cluster, job.cost_model}).evaluation;
+PlanOutcome outcome_of(const RankedPlan& row, const SizingJob& job) {
+  const Cluster on = nodes_of_row(job.cluster, row);
+  const SelectedCosts costs(job.cluster, job.cost_model, on);
+  const Evaluation evaluation = predict({row.plan, job.model, on, costs.model()}).evaluation;
   return {
       .step_time = evaluation.step_time,
       .missing_memory = std::max(Bytes(0), peak_memory(evaluation) - evaluation.memory_capacity)};
 }
 
-/// The first of the fastest plans that fit. A plan with the strategy of a listed one counts as
-/// that.
-std::optional<Winner> winner_of(std::span<const Plan* const> plans, std::size_t listed,
+/// The first of the fastest plans that fit. A plan with strategy and nodes of a listed one counts
+/// as that.
+std::optional<Winner> winner_of(std::span<const RankedPlan* const> plans, std::size_t listed,
                                 const std::vector<PlanOutcome>& outcomes) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < plans.size(); ++i)
@@ -24,9 +27,11 @@ std::optional<Winner> winner_of(std::span<const Plan* const> plans, std::size_t 
         (!best || outcomes[i].step_time < outcomes[*best].step_time))
       best = i;
   if (!best) return std::nullopt;
-  Winner winner{std::nullopt, plans[*best]->strategy, outcomes[*best].step_time};
+  const RankedPlan& first = *plans[*best];
+  Winner winner{std::nullopt, first.plan.strategy, outcomes[*best].step_time, first.nodes};
   for (std::size_t i = listed; i-- > 0;)
-    if (plans[i]->strategy == winner.strategy) winner.listed = i;
+    if (plans[i]->plan.strategy == winner.strategy && plans[i]->nodes == winner.nodes)
+      winner.listed = i;
   return winner;
 }
 
@@ -44,20 +49,20 @@ double gap_of(const std::optional<Winner>& winner, const std::optional<SearchRes
 }  // namespace
 
 std::vector<SensitivityCase> find_sensitivity(std::span<const RankedPlan> listed,
-                                              std::span<const Plan> further,
+                                              std::span<const RankedPlan> further,
                                               std::span<const SizingJob> perturbed,
                                               const SizingOptions& options) {
   const std::vector<SizingResult> searches = search_all(perturbed, options);
-  std::vector<const Plan*> plans;
-  for (const RankedPlan& ranked : listed) plans.push_back(&ranked.plan);
-  for (const Plan& plan : further) plans.push_back(&plan);
+  std::vector<const RankedPlan*> plans;
+  for (const RankedPlan& row : listed) plans.push_back(&row);
+  for (const RankedPlan& row : further) plans.push_back(&row);
   for (const SizingResult& result : searches)
     if (result.search && !result.search->plans.empty())
-      plans.push_back(&result.search->plans.front().plan);
+      plans.push_back(&result.search->plans.front());
   std::vector<SensitivityCase> cases(perturbed.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     std::vector<PlanOutcome>& outcomes = cases[i].listed;
-    for (const Plan* plan : plans) outcomes.push_back(outcome_of(*plan, perturbed[i]));
+    for (const RankedPlan* row : plans) outcomes.push_back(outcome_of(*row, perturbed[i]));
     cases[i].winner = winner_of(plans, listed.size(), outcomes);
     cases[i].gap = gap_of(cases[i].winner, searches[i].search);
     outcomes.resize(listed.size());

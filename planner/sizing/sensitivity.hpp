@@ -24,6 +24,7 @@ struct Winner {
   std::optional<std::size_t> listed;  ///< index among the listed plans; absent: another plan
   Strategy strategy;
   Ticks step_time;
+  std::vector<NodeGroup> nodes = {};  ///< RankedPlan::nodes
 };
 
 struct SensitivityCase {
@@ -35,10 +36,10 @@ struct SensitivityCase {
 };
 /// One case per job of `perturbed`, each the job of the listed plans on other hardware. Each is
 /// searched again, as in search_all(); the winner is the fastest of the listed plans, the `further`
-/// ones, and the best plans of all these searches; of equally fast plans the first. InputError of a
-/// search means that it finds nothing.
+/// ones, and the best plans of all these searches, each on its nodes; of equally fast plans the
+/// first. InputError of a search means that it finds nothing.
 std::vector<SensitivityCase> find_sensitivity(std::span<const RankedPlan> listed,
-                                              std::span<const Plan> further,
+                                              std::span<const RankedPlan> further,
                                               std::span<const SizingJob> perturbed,
                                               const SizingOptions& options);
 

@@ -24,7 +24,8 @@ bool is_out_of_time(const SizingOptions& options) {
   return options.time_limit && options.elapsed && options.elapsed() > *options.time_limit;
 }
 
-SearchResult search_job(const SizingJob& job, const SearchOptions& options) {
+SearchResult search_job(const SizingJob& job, SearchOptions options) {
+  options.selects_nodes = true;
   const Cluster part = nodes_of_job(job.cluster, job.goal.gpus);
   return search(job.model, part, job.cost_model, job.goal, job.choices, options);
 }

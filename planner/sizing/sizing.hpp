@@ -49,7 +49,8 @@ std::vector<std::size_t> middle_first(std::size_t count);
 /// first, so that a canceled run has covered the range; each gets an equal share of the time that
 /// is left. A search that exceeds its share goes on until it has found a plan, for up to the whole
 /// time limit; then plans with micro-batches of 1 and full recomputation are searched instead.
-/// `nearest` of infeasible results uses no more devices than the job.
+/// `nearest` of infeasible results uses no more devices than the job. On heterogeneous clusters
+/// nodes are selected (SearchOptions::selects_nodes), here and below.
 std::vector<SizingResult> search_all(std::span<const SizingJob> jobs, const SizingOptions& options);
 
 /// The same in the order of `jobs`, up to the first result that is enough. The result is shorter

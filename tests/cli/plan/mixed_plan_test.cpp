@@ -42,10 +42,10 @@ class MixedPlan : public ProgramTest {
                "1.0\ncollectives = \"infiniband\"\nsource = \"test\"\n" +
                    node("large", "a100-sxm4-80gb") + node("small", "a100-sxm4-40gb"));
   }
-  ProgramRun plan(std::vector<std::string> more) const {
+  ProgramRun plan(std::vector<std::string> more, const std::string& gpus = "16") const {
     std::vector<std::string> arguments{"plan",      "--model",        "llama-3.1-8b",
                                        "--cluster", "mixed.toml",     "--gpus",
-                                       "16",        "--global-batch", "32",
+                                       gpus,        "--global-batch", "32",
                                        "--seq",     "4096",           "--micro-batch",
                                        "1",         "--tp",           "8",
                                        "--trainer", "torchtitan"};
@@ -59,6 +59,49 @@ TEST_F(MixedPlan, ComparesSetsOfNodes) {
   ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
   EXPECT_THAT(planned.standard_output, HasSubstr("Best plan on each set of nodes"));
   EXPECT_THAT(planned.standard_output, HasSubstr("1 large + 1 small"));
+}
+
+// Eight GPUs are one node of either type, sixteen are both. Sixteen GPUs at 2 USD per hour.
+TEST_F(MixedPlan, ComparesSizes) {
+  const ProgramRun planned = plan({"--tokens", "1B", "--price", "2", "--json"}, "8..16");
+  ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
+  const Json points = Json::parse(planned.standard_output)["points"];
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0]["plan"]["nodes"].size(), 1u);
+  EXPECT_EQ(points[1]["plan"]["nodes"].size(), 2u);
+  const Json& training = points[1]["plan"]["training"];
+  EXPECT_DOUBLE_EQ(training["gpu_hours"], 16 * 24 * training["days"].get<double>());
+  EXPECT_DOUBLE_EQ(training["cost_usd"], 2 * training["gpu_hours"].get<double>());
+}
+
+TEST_F(MixedPlan, FindsTheFewestGpus) {
+  const ProgramRun planned = plan({"--top", "1", "--json"}, "auto");
+  ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
+  const Json json = Json::parse(planned.standard_output);
+  EXPECT_EQ(json["fewest_gpus"]["gpus"], 8);  // --tp 8
+  EXPECT_EQ(json["plans"][0]["nodes"].size(), 1u);
+}
+
+TEST_F(MixedPlan, RefusesMoreGpusThanThereAre) {
+  const ProgramRun planned = plan({}, "17");
+  EXPECT_EQ(planned.exit_code, 3);
+  EXPECT_THAT(planned.standard_error,
+              HasSubstr("17 devices requested, but cluster 'mixed' has 16"));
+}
+
+// Every perturbed search selects nodes, and listed plans stay on theirs: on their nodes the step
+// times of unchanged link bandwidth are between those of less and more.
+TEST_F(MixedPlan, SearchesPerturbedHardwareOnSelectedNodes) {
+  const ProgramRun planned = plan({"--top", "2", "--sensitivity", "--json"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
+  const Json json = Json::parse(planned.standard_output);
+  const Json& links = json["sensitivity"]["hardware"];
+  ASSERT_EQ(json["plans"].size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t step = json["plans"][i]["step_time_ns"];
+    EXPECT_GE(links[0]["plans"][i]["step_time_ns"].get<std::int64_t>(), step);
+    EXPECT_LE(links[1]["plans"][i]["step_time_ns"].get<std::int64_t>(), step);
+  }
 }
 
 // The embedded cluster has the nodes of the plan in its order, so the file needs no other one.

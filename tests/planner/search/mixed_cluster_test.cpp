@@ -19,24 +19,6 @@ using testing::SizeIs;
 using testing::UnorderedElementsAre;
 using Nodes = std::vector<NodeGroup>;
 
-/// Nodes of four A100, and of four devices with `share` of their rates and `memory`.
-Cluster fast_and_slow(int fast, int slow, double share, Bytes memory = kPlenty) {
-  Cluster cluster = nodes_with_memory(kPlenty);
-  NodeModel node = cluster.nodes.begin()->second;
-  DeviceModel device = cluster.devices.at(node.device);
-  node.device_count = 4;
-  cluster.nodes = {{"fast", node}};
-  for (auto& peak : device.peak)
-    if (peak) peak = *peak * share;
-  device.memory_bandwidth = device.memory_bandwidth * share;
-  device.memory = memory;
-  cluster.devices["slow-device"] = device;
-  node.device = "slow-device";
-  cluster.nodes["slow"] = node;
-  cluster.groups = {{"fast", fast}, {"slow", slow}};
-  return cluster;
-}
-
 SmallJob small_job(Cluster cluster, bool experts = false) {
   return {experts ? small_expert_model() : small_dense_model(), std::move(cluster), kSmallGoal};
 }

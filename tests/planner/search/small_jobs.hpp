@@ -50,6 +50,24 @@ inline Cluster nodes_with_memory(Bytes memory) {
 inline constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
 inline constexpr Bytes kPlenty(80'000'000'000);
 
+/// Nodes of four A100, and of four devices with `share` of their rates and `memory`.
+inline Cluster fast_and_slow(int fast, int slow, double share, Bytes memory = kPlenty) {
+  Cluster cluster = nodes_with_memory(kPlenty);
+  NodeModel node = cluster.nodes.begin()->second;
+  DeviceModel device = cluster.devices.at(node.device);
+  node.device_count = 4;
+  cluster.nodes = {{"fast", node}};
+  for (auto& peak : device.peak)
+    if (peak) peak = *peak * share;
+  device.memory_bandwidth = device.memory_bandwidth * share;
+  device.memory = memory;
+  cluster.devices["slow-device"] = device;
+  node.device = "slow-device";
+  cluster.nodes["slow"] = node;
+  cluster.groups = {{"fast", fast}, {"slow", slow}};
+  return cluster;
+}
+
 inline constexpr std::size_t kAllCandidates = ~std::size_t{0};
 
 /// A search job and the objects that it refers to.

@@ -87,6 +87,25 @@ TEST(RunCost, BillsWholeNodes) {
   EXPECT_EQ(price_of_job(preset("p5.48xlarge"), 5, {}), DollarsPerHour(55.04));
 }
 
+// Two nodes of eight at 10 USD, then nodes of four at 3 USD: 18 devices are two of the first type
+// and one of the second.
+TEST(RunCost, BillsTheNodesOfEveryType) {
+  Cluster mixed = preset("p5.48xlarge");
+  NodeModel node = mixed.nodes.begin()->second;
+  node.price_per_hour = DollarsPerHour(10);
+  mixed.nodes = {{"large", node}};
+  node.device_count = 4;
+  node.price_per_hour = DollarsPerHour(3);
+  mixed.nodes["small"] = node;
+  mixed.groups = {{"large", 2}, {"small", 2}};
+  EXPECT_EQ(price_of_job(mixed, 8, {}), DollarsPerHour(10));
+  EXPECT_EQ(price_of_job(mixed, 18, {}), DollarsPerHour(23));
+  EXPECT_EQ(price_of_job(mixed, 24, {}), DollarsPerHour(26));
+  mixed.nodes["small"].price_per_hour.reset();
+  EXPECT_EQ(price_of_job(mixed, 16, {}), DollarsPerHour(20));
+  EXPECT_EQ(price_of_job(mixed, 18, {}), std::nullopt);
+}
+
 TEST(RunCost, APricePerDeviceReplacesThoseOfTheCluster) {
   EXPECT_EQ(price_of_job(preset("p5.48xlarge"), 12, DollarsPerHour(2.5)), DollarsPerHour(30));
   EXPECT_EQ(price_of_job(preset("dgx-a100"), 12, DollarsPerHour(2.5)), DollarsPerHour(30));

@@ -87,10 +87,12 @@ TEST(Sensitivity, LetsThePlansOfAllSearchesCompete) {
   EXPECT_EQ(cases[1].winner->step_time, cases[0].winner->step_time);
 
   // Nor does it need a search, if the plan is known.
-  const std::vector<Plan> known{plan_of(cases[0].winner->strategy, searched)};
+  RankedPlan known_row;
+  known_row.plan = plan_of(cases[0].winner->strategy, searched);
+  const std::vector<RankedPlan> known{known_row};
   const auto told = find_sensitivity(listed, known, {&jobs[1], 1}, {.threads = 1});
   ASSERT_TRUE(told[0].winner.has_value());
-  EXPECT_EQ(told[0].winner->strategy, known[0].strategy);
+  EXPECT_EQ(told[0].winner->strategy, known[0].plan.strategy);
 }
 
 // More hardware of any kind never makes the optimum slower, less never faster.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/search/node_selection.hpp"
 #include "planner/sizing/cluster_sizes.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
@@ -121,7 +122,7 @@ TEST(Sizing, TheFewestDevicesAreThoseOfTryingAll) {
       SCOPED_TRACE(testing::Message() << "experts " << experts << ", " << megabytes << " MB");
       const SmallJob small = job_on_nodes(experts ? small_expert_model() : small_dense_model(),
                                           megabytes, 3, {1, 12, 512});
-      const std::vector<int> sizes = all_sizes(24, 8);
+      const std::vector<int> sizes = all_sizes(small.cluster);
       std::optional<int> expected;
       for (const int size : sizes)
         if (!expected && fits_on(small, size, 512)) expected = size;
@@ -132,16 +133,62 @@ TEST(Sizing, TheFewestDevicesAreThoseOfTryingAll) {
     }
 }
 
+/// Whether a plan fits on any selection of at most `gpus` devices, each searched by itself.
+bool fits_on_selected_nodes(const SmallJob& small, int gpus) {
+  for (const std::vector<NodeGroup>& nodes : node_selections(small.cluster, gpus)) {
+    SmallJob part(small.model, with_nodes(small.cluster, nodes), small.goal);
+    part.fixed = small.fixed;
+    if (fits_on(part, std::min(gpus, device_count(part.cluster)), small.goal.sequence_length))
+      return true;
+  }
+  return false;
+}
+
+// One fast and two slow nodes of four devices.
+TEST(Sizing, TheFewestDevicesOfHeterogeneousClustersAreThoseOfTryingAll) {
+  for (const std::int64_t megabytes : {90, 150}) {
+    SCOPED_TRACE(testing::Message() << megabytes << " MB");
+    Cluster mixed = fast_and_slow(1, 2, 0.5);
+    for (auto& [name, device] : mixed.devices) device.memory = Bytes(megabytes * 1'000'000);
+    SmallJob job(small_dense_model(), mixed, {1, 12, 512});
+    job.fixed = job_on_nodes(small_dense_model(), megabytes, 1, job.goal).fixed;
+    const std::vector<int> sizes = all_sizes(mixed);
+    std::optional<int> expected;
+    for (const int size : sizes)
+      if (!expected && fits_on_selected_nodes(job, size)) expected = size;
+    const FewestDevices fewest = fewest_devices(sizing_job(job), sizes, {.threads = 1});
+    EXPECT_EQ(fewest.devices, expected);
+    EXPECT_TRUE(fewest.proved);
+  }
+}
+
+// At most 12 devices are three nodes of four; each row names its nodes.
+TEST(Sizing, SelectsNodesOfHeterogeneousClusters) {
+  const SmallJob small(small_dense_model(), fast_and_slow(2, 2, 0.1), kSmallGoal);
+  std::vector<SizingJob> jobs(2, sizing_job(small));
+  jobs[1].goal.gpus = 12;
+  const std::vector<SizingResult> results = search_all(jobs, {.threads = 1});
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    SmallJob alone(small.model, small.cluster, jobs[i].goal);
+    const RankedPlan expected =
+        alone.search({.top = 1, .threads = 1, .selects_nodes = true}).plans.front();
+    ASSERT_TRUE(results[i].search);
+    EXPECT_EQ(results[i].search->plans.front().nodes, expected.nodes);
+    EXPECT_EQ(results[i].search->plans.front().evaluation, expected.evaluation);
+  }
+}
+
 // Three pipeline ranks: of 1, 2, 4, 8, 16, 24, 32, 40 and 48 devices only 24 and 48 are possible.
 // Out of time, sizes at least double: 1, 2, 4, 8, 16, 32 and the last one.
 TEST(Sizing, DivisibilityDecidesTheFewestDevicesAndTheTimeLimitWhetherTheyAreProved) {
   SmallJob small = job_on_nodes(small_dense_model(), 80'000, 6, {1, 96, 512});
   small.fixed.pipeline = 3;
-  const FewestDevices fewest = fewest_devices(sizing_job(small), all_sizes(48, 8), {.threads = 1});
+  const FewestDevices fewest =
+      fewest_devices(sizing_job(small), all_sizes(small.cluster), {.threads = 1});
   EXPECT_EQ(fewest.devices, 24);
   EXPECT_TRUE(fewest.proved);
   const FewestDevices late = fewest_devices(
-      sizing_job(small), all_sizes(48, 8),
+      sizing_job(small), all_sizes(small.cluster),
       {.threads = 1, .elapsed = [] { return Seconds(2); }, .time_limit = Seconds(1)});
   EXPECT_EQ(late.devices, 48);
   EXPECT_FALSE(late.proved);
