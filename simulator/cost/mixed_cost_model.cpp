@@ -6,25 +6,50 @@
 
 #include "core/base/check.hpp"
 #include "simulator/cost/device_cost_model.hpp"
+#include "simulator/cost/forwarded_costs.hpp"
 
 namespace meshwright {
 namespace {
 
+/// Nodes of one type in a job whose nodes differ in size. Process groups are described as on the
+/// largest nodes: those with fewer devices have fewer ranks and groups each.
+class SmallerNodes final : public ForwardedCosts {
+ public:
+  SmallerNodes(const CostModel& base, int devices) : ForwardedCosts(base), devices_(devices) {}
+
+  using ForwardedCosts::time_of;
+  Seconds time_of(const Collective& collective) const override {
+    Collective fitted = collective;
+    GroupShape& group = fitted.group;
+    group.nodes = std::max(group.nodes, divide_up(group.ranks, devices_));
+    const int ranks_in_node = divide_up(group.ranks, group.nodes);
+    group.groups_per_node = std::min(group.groups_per_node, devices_ / ranks_in_node);
+    return base_.time_of(fitted);
+  }
+  TransferCost cost_of(const Transfer& transfer) const override {
+    Transfer fitted = transfer;
+    fitted.flows_per_node = std::min(fitted.flows_per_node, devices_);
+    return base_.cost_of(fitted);
+  }
+
+ private:
+  int devices_;  ///< per node
+};
+
 class MixedCostModel final : public CostModel {
  public:
   MixedCostModel(const Cluster& cluster, const Trainer& trainer) {
+    std::vector<const CostModel*> kinds;
     for (const NodeGroup& group : cluster.groups) {
       Cluster alone = cluster;
       alone.groups = {group};
       owned_.push_back(make_device_cost_model(alone, trainer));
-      kinds_.push_back(owned_.back().get());
-      devices_.push_back(cluster.nodes.at(group.node).device_count);
+      kinds.push_back(owned_.back().get());
     }
+    fit(cluster, std::move(kinds));
   }
-  MixedCostModel(const Cluster& cluster, std::vector<const CostModel*> kinds)
-      : kinds_(std::move(kinds)) {
-    for (const NodeGroup& group : cluster.groups)
-      devices_.push_back(cluster.nodes.at(group.node).device_count);
+  MixedCostModel(const Cluster& cluster, std::vector<const CostModel*> kinds) {
+    fit(cluster, std::move(kinds));
   }
 
   Seconds time_of(const Kernel& kernel) const override {
@@ -32,18 +57,10 @@ class MixedCostModel final : public CostModel {
     for (const CostModel* kind : kinds_) most = std::max(most, kind->time_of(kernel));
     return most;
   }
-  /// Priced as if all nodes were of one type; types with fewer devices per node need more nodes for
-  /// the same number of ranks.
+  /// Priced as if all nodes were of one type.
   Seconds time_of(const Collective& collective) const override {
     Seconds most;
-    for (std::size_t k = 0; k < kinds_.size(); ++k) {
-      Collective asked = collective;
-      GroupShape& group = asked.group;
-      group.nodes = std::max(group.nodes, divide_up(group.ranks, devices_[k]));
-      const int ranks_in_node = divide_up(group.ranks, group.nodes);
-      group.groups_per_node = std::min(group.groups_per_node, devices_[k] / ranks_in_node);
-      most = std::max(most, kinds_[k]->time_of(asked));
-    }
+    for (const CostModel* kind : kinds_) most = std::max(most, kind->time_of(collective));
     return most;
   }
 
@@ -83,9 +100,22 @@ class MixedCostModel final : public CostModel {
   }
 
  private:
+  void fit(const Cluster& cluster, std::vector<const CostModel*> kinds) {
+    std::vector<int> devices;
+    for (const NodeGroup& group : cluster.groups)
+      devices.push_back(cluster.nodes.at(group.node).device_count);
+    const int most = *std::ranges::max_element(devices);
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      if (devices[k] < most) {
+        owned_.push_back(std::make_unique<SmallerNodes>(*kinds[k], devices[k]));
+        kinds[k] = owned_.back().get();
+      }
+    }
+    kinds_ = std::move(kinds);
+  }
+
   std::vector<std::unique_ptr<CostModel>> owned_;
   std::vector<const CostModel*> kinds_;  ///< by node group
-  std::vector<int> devices_;             ///< per node, by node group
 };
 
 }  // namespace

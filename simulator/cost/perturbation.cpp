@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "simulator/cost/forwarded_costs.hpp"
 
 namespace meshwright {
 namespace {
@@ -19,10 +20,10 @@ Bytes equivalent(Bytes bytes, double factor) {
   return bytes > Bytes(0) ? std::max(Bytes(1), scaled(bytes, 1 / factor)) : bytes;
 }
 
-class ScaledLinks final : public CostModel {
+class ScaledLinks final : public ForwardedCosts {
  public:
   ScaledLinks(const CostModel& base, double factor, std::size_t node_kinds)
-      : base_(base), factor_(factor) {
+      : ForwardedCosts(base), factor_(factor) {
     MW_CHECK(factor > 0);
     for (std::size_t kind = 0; kind < node_kinds; ++kind) {
       const CostModel& on_kind = base.on_nodes(static_cast<std::int32_t>(kind));
@@ -31,7 +32,7 @@ class ScaledLinks final : public CostModel {
     }
   }
 
-  Seconds time_of(const Kernel& kernel) const override { return base_.time_of(kernel); }
+  using ForwardedCosts::time_of;
   Seconds time_of(const Collective& collective) const override {
     Collective shorter = collective;
     shorter.bytes = equivalent(collective.bytes, factor_);
@@ -43,23 +44,13 @@ class ScaledLinks final : public CostModel {
     shorter.bytes = equivalent(transfer.bytes, factor_);
     return base_.cost_of(shorter);
   }
-  Seconds wait_of(int ranks, Seconds work) const override { return base_.wait_of(ranks, work); }
-  double multiprocessor_share_of(const Collective& collective) const override {
-    return base_.multiprocessor_share_of(collective);
-  }
-  HostTimes host_times() const override { return base_.host_times(); }
-  double launches_of(const Kernel& kernel) const override { return base_.launches_of(kernel); }
   const CostModel& on_nodes(std::int32_t node_kind) const override {
     const auto kind = static_cast<std::size_t>(node_kind);
     if (node_kind < 0 || kind >= kinds_.size()) return *this;
     return *kinds_[kind];
   }
-  TrainerMemory memory() const override { return base_.memory(); }
-  std::string provenance() const override { return base_.provenance(); }
-  std::string validation() const override { return base_.validation(); }
 
  private:
-  const CostModel& base_;
   double factor_;
   std::vector<std::unique_ptr<CostModel>> kinds_;  ///< by node kind; empty: all alike
 };

@@ -125,14 +125,29 @@ std::vector<Ticks> fastest_rows(const SmallJob& whole) {
   return times;
 }
 
-/// Equal memory; little memory on the slow devices.
-class MixedSearch : public testing::TestWithParam<std::int64_t> {};
-INSTANTIATE_TEST_SUITE_P(Memories, MixedSearch,
-                         testing::Values(80'000'000'000, 600'000'000, 400'000'000));
+/// One node of four fast devices, and two nodes of two slow ones.
+Cluster with_smaller_nodes(double share, Bytes memory) {
+  Cluster cluster = fast_and_slow(1, 2, share, memory);
+  NodeModel& slow = cluster.nodes.at("slow");
+  slow.device_count = 2;
+  slow.ports = std::max(1, slow.ports / 4);
+  return cluster;
+}
+
+/// Whether slow nodes have fewer devices, and bytes of memory of a slow device.
+class MixedSearch : public testing::TestWithParam<std::pair<bool, std::int64_t>> {};
+INSTANTIATE_TEST_SUITE_P(Clusters, MixedSearch,
+                         testing::Values(std::pair(false, 80'000'000'000),
+                                         std::pair(false, 600'000'000),
+                                         std::pair(false, 400'000'000),
+                                         std::pair(true, 80'000'000'000),
+                                         std::pair(true, 400'000'000)));
 
 TEST_P(MixedSearch, FindsWhatSimulatingEverythingFinds) {
   constexpr int kRows = 3;
-  SmallJob small = small_job(fast_and_slow(1, 1, 0.5, Bytes(GetParam())));
+  const auto& [has_smaller_nodes, memory] = GetParam();
+  SmallJob small = small_job(has_smaller_nodes ? with_smaller_nodes(0.5, Bytes(memory))
+                                               : fast_and_slow(1, 1, 0.5, Bytes(memory)));
   small.fixed.micro_batch = 1;
   small.fixed.context = 1;
   small.fixed.sequence_parallel = false;
