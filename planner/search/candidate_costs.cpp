@@ -46,15 +46,14 @@ StepEndTimes no_end(int pipeline) {
 
 }  // namespace
 
-CandidateCosts::ShapeKey CandidateCosts::shape_key(const Layout& layout,
-                                                   const Recompute& recompute) const {
-  ShapeKey key{.degrees = layout.degrees,
-               .sequence_parallel = layout.sequence_parallel,
-               .tensor_overlap = layout.tensor_overlap,
-               .context = layout.context,
-               .micro_batch = layout.micro_batch,
-               .groups = {},
-               .recompute = 0};
+LayerShape CandidateCosts::shape_of(const Layout& layout, const Recompute& recompute) const {
+  LayerShape key{.degrees = layout.degrees,
+                 .sequence_parallel = layout.sequence_parallel,
+                 .tensor_overlap = layout.tensor_overlap,
+                 .context = layout.context,
+                 .micro_batch = layout.micro_batch,
+                 .groups = {},
+                 .recompute = 0};
   if (recomputes_operators(recompute.kind))
     key.recompute = (recompute.modules << 8U) | static_cast<std::uint32_t>(recompute.kind);
   Strategy strategy = strategy_of(job_.fixed);
@@ -79,42 +78,64 @@ Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& re
   return strategy;
 }
 
-LayerCosts CandidateCosts::price_layers(const Layout& layout, const Recompute& recompute) const {
+LayerCosts CandidateCosts::price_on_nodes(const LayerShape& shape, const Strategy& strategy,
+                                          std::size_t kind) const {
+  const auto price = [&] {
+    return layer_costs(strategy, job_.model, job_.cluster,
+                       job_.cost_model.on_nodes(static_cast<std::int32_t>(kind)));
+  };
+  if (job_.layer_prices == nullptr) return price();
+  return *job_.layer_prices->by_node.get({shape, strategy.dtype, job_.cluster.groups[kind].node},
+                                         price);
+}
+
+LayerCosts CandidateCosts::price_layers(const LayerShape& shape, const Layout& layout,
+                                        const Recompute& recompute) const {
   const Strategy strategy = strategy_with(layout, recompute);
-  return is_homogeneous(job_.cluster)
-             ? layer_costs(strategy, job_.model, job_.cluster, job_.cost_model)
-             : price_on_all_kinds(strategy, job_.model, job_.cluster, job_.cost_model);
+  if (is_homogeneous(job_.cluster)) return price_on_nodes(shape, strategy, 0);
+  std::vector<LayerCosts> by_kind;
+  for (std::size_t kind = 0; kind < job_.cluster.groups.size(); ++kind)
+    by_kind.push_back(price_on_nodes(shape, strategy, kind));
+  return on_all_kinds(by_kind);
 }
 
 SharedLayers CandidateCosts::layers(const Layout& layout, const Recompute& recompute) {
-  const ShapeKey shape = shape_key(layout, recompute);
-  SharedLayers priced = layers_.get(shape, [&] { return price_layers(layout, recompute); });
+  const LayerShape shape = shape_of(layout, recompute);
+  SharedLayers priced = layers_.get(shape, [&] { return price_layers(shape, layout, recompute); });
   if (is_homogeneous(job_.cluster)) return priced;
   return mixed_layers_.get({priced, layout.degrees}, [&] {
     return mixed_layer_costs(*priced, strategy_with(layout, recompute), job_.cluster);
   });
 }
 
+std::shared_ptr<const StageCuts> CandidateCosts::stage_cuts(const SharedLayers& layers,
+                                                            const PipelineChoice& pipeline,
+                                                            const Recompute& recompute) {
+  const bool all = recomputes_all(recompute), no_ends = shards_output_layer(pipeline);
+  const Placement* mixed = layers->mixed.kinds.empty() ? nullptr : pipeline.placement.get();
+  return cuts_.get({layers, pipeline.parts, all, no_ends, mixed}, [&]() -> StageCuts {
+    if (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))
+      return {even_cut(block_count(job_.model), pipeline.parts)};
+    if (mixed != nullptr)
+      return mixed_cuts(layers->mixed, kinds_of_parts(layers->mixed, *mixed), all, no_ends);
+    const LayerPasses& passes = layers->passes;
+    return {cut_blocks(layer_times(no_ends ? without_ends(passes) : passes, all), pipeline.parts)};
+  });
+}
+
 std::shared_ptr<const std::vector<int>> CandidateCosts::stage_cut(const SharedLayers& layers,
                                                                   const PipelineChoice& pipeline,
                                                                   const Recompute& recompute) {
-  const bool all = recomputes_all(recompute), no_ends = shards_output_layer(pipeline);
-  const std::vector<std::int32_t> kinds = kinds_of(*layers, pipeline);
-  return cuts_.get({layers, pipeline.parts, all, no_ends, kinds, pipeline.relief}, [&] {
-    if (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))
-      return even_cut(block_count(job_.model), pipeline.parts);
-    if (!kinds.empty()) return mixed_cut(layers->mixed, kinds, pipeline.relief, all, no_ends);
-    const LayerPasses& passes = layers->passes;
-    return cut_blocks(layer_times(no_ends ? without_ends(passes) : passes, all), pipeline.parts);
-  });
+  const auto cuts = stage_cuts(layers, pipeline, recompute);
+  return {cuts, &(*cuts)[std::min(cuts->size() - 1, static_cast<std::size_t>(pipeline.relief))]};
 }
 
 bool CandidateCosts::repeats_cut(const SharedLayers& layers, const PipelineChoice& pipeline,
                                  const Recompute& recompute) {
   if (pipeline.relief == 0) return false;
-  PipelineChoice less = pipeline;
-  --less.relief;
-  return *stage_cut(layers, pipeline, recompute) == *stage_cut(layers, less, recompute);
+  const auto cuts = stage_cuts(layers, pipeline, recompute);
+  const auto relief = static_cast<std::size_t>(pipeline.relief);
+  return relief >= cuts->size() || (*cuts)[relief] == (*cuts)[relief - 1];
 }
 
 Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerCosts& layers,

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,11 +25,30 @@ namespace meshwright {
 /// The layers of a layout with one kind of recomputation.
 using SharedLayers = std::shared_ptr<const LayerCosts>;
 
+/// Blocks per part, by PipelineChoice::relief; all larger ones repeat the last.
+using StageCuts = std::vector<std::vector<int>>;
+
 /// Rule, devices, chunks and micro-batches.
 using ScheduleKey = std::tuple<const ScheduleRule*, int, int, std::int64_t>;
 inline ScheduleKey schedule_key(const ScheduleRule& rule, const ScheduleRequest& request) {
   return {&rule, request.devices, request.chunks, request.microbatches};
 }
+
+/// Layouts with equal shapes have the same local work.
+struct LayerShape {
+  ParallelDegrees degrees;  ///< of axes whose collectives are steps of a pass
+  bool sequence_parallel = false, tensor_overlap = false;
+  ContextAlgorithm context = {};
+  int micro_batch = 1;
+  std::vector<int> groups;  ///< shapes of the process groups
+  std::uint32_t recompute = 0;
+  friend auto operator<=>(const LayerShape&, const LayerShape&) = default;
+};
+
+/// Costs of layers by name of the node, for searches of the same job on parts of one cluster.
+struct LayerPrices {
+  SharedCache<std::tuple<LayerShape, Dtype, std::string>, LayerCosts> by_node;
+};
 
 class CandidateCosts {
  public:
@@ -66,19 +86,16 @@ class CandidateCosts {
                                               const ScheduleRequest& request);
 
  private:
-  /// Layouts with equal keys have the same local work.
-  struct ShapeKey {
-    ParallelDegrees degrees;  ///< of axes whose collectives are steps of a pass
-    bool sequence_parallel = false, tensor_overlap = false;
-    ContextAlgorithm context = {};
-    int micro_batch = 1;
-    std::vector<int> groups;  ///< shapes of the process groups
-    std::uint32_t recompute = 0;
-    friend auto operator<=>(const ShapeKey&, const ShapeKey&) = default;
-  };
-  ShapeKey shape_key(const Layout& layout, const Recompute& recompute) const;
+  std::shared_ptr<const StageCuts> stage_cuts(const SharedLayers& layers,
+                                              const PipelineChoice& pipeline,
+                                              const Recompute& recompute);
+  LayerShape shape_of(const Layout& layout, const Recompute& recompute) const;
   Strategy strategy_with(const Layout& layout, const Recompute& recompute) const;
-  LayerCosts price_layers(const Layout& layout, const Recompute& recompute) const;
+  /// On one type of node; `kind`: index of its group.
+  LayerCosts price_on_nodes(const LayerShape& shape, const Strategy& strategy,
+                            std::size_t kind) const;
+  LayerCosts price_layers(const LayerShape& shape, const Layout& layout,
+                          const Recompute& recompute) const;
   /// The end of a step with the smallest number of micro-batches that the schedule supports.
   struct KnownStepEnd {
     StepEndTimes end = {};
@@ -96,12 +113,11 @@ class CandidateCosts {
   std::shared_ptr<const Schedule> schedule_of(const Candidate& candidate);
 
   const SearchJob& job_;
-  SharedCache<ShapeKey, LayerCosts> layers_;
+  SharedCache<LayerShape, LayerCosts> layers_;
   /// Heterogeneous clusters: by layers on all types of nodes.
   SharedCache<std::pair<SharedLayers, ParallelDegrees>, LayerCosts> mixed_layers_;
-  SharedCache<std::tuple<SharedLayers, int, bool, bool, std::vector<std::int32_t>, int>,
-              std::vector<int>>
-      cuts_;
+  /// By layers, parts, recomputation and shared ends; on heterogeneous clusters by placement.
+  SharedCache<std::tuple<SharedLayers, int, bool, bool, const Placement*>, StageCuts> cuts_;
   /// Everything that the end of a step depends on; equal placements are shared.
   using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
                                 int, std::int64_t, bool, bool, std::vector<int>>;

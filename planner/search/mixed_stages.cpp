@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -52,15 +53,10 @@ std::vector<int> limits(const MixedStages& mixed, std::span<const std::int32_t> 
 
 }  // namespace
 
-LayerCosts price_on_all_kinds(const Strategy& strategy, const ModelGraph& model,
-                              const Cluster& cluster, const CostModel& cost_model) {
+LayerCosts on_all_kinds(std::span<const LayerCosts> by_kind) {
   LayerCosts costs;
-  for (std::size_t kind = 0; kind < cluster.groups.size(); ++kind) {
-    LayerCosts on_kind =
-        layer_costs(strategy, model, cluster, cost_model.on_nodes(static_cast<std::int32_t>(kind)));
-    costs.mixed.passes.push_back(std::move(on_kind.passes));
-    costs.memory = std::move(on_kind.memory);
-  }
+  for (const LayerCosts& on_kind : by_kind) costs.mixed.passes.push_back(on_kind.passes);
+  costs.memory = by_kind.back().memory;
   return costs;
 }
 
@@ -92,16 +88,21 @@ std::vector<std::int32_t> kinds_of_parts(const MixedStages& mixed, const Placeme
   return kinds;
 }
 
-std::vector<int> mixed_cut(const MixedStages& mixed, std::span<const std::int32_t> kinds_of_parts,
-                           int relief, bool recomputed, bool shares_ends) {
+std::vector<std::vector<int>> mixed_cuts(const MixedStages& mixed,
+                                         std::span<const std::int32_t> kinds_of_parts,
+                                         bool recomputed, bool shares_ends) {
   UnequalStages stages;
   for (const LayerPasses& passes : mixed.passes)
     stages.of_kind.push_back(times_on(passes, recomputed, shares_ends));
   stages.kind_of_stage.assign(kinds_of_parts.begin(), kinds_of_parts.end());
-  std::vector<int> cut = cut_blocks_for(stages);
-  if (relief == 0) return cut;
-  stages.most_of_kind = limits(mixed, kinds_of_parts, cut, relief);
-  return cut_blocks_for(stages);
+  std::vector<std::vector<int>> cuts{cut_blocks_for(stages)};
+  if (std::ranges::adjacent_find(mixed.memory, std::not_equal_to<>()) == mixed.memory.end())
+    return cuts;
+  for (int relief = 1; relief < kReliefs; ++relief) {
+    stages.most_of_kind = limits(mixed, kinds_of_parts, cuts.front(), relief);
+    cuts.push_back(cut_blocks_for(stages));
+  }
+  return cuts;
 }
 
 std::vector<PassTimes> mixed_stage_passes(const MixedStages& mixed,

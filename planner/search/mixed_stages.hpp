@@ -17,10 +17,9 @@ inline constexpr int kReliefParts = 8;
 /// Reliefs that are searched where devices differ in memory, 0 included.
 inline constexpr int kReliefs = 5;
 
-/// layer_costs() on every type of node of the cluster; without MixedStages::kinds and memory, which
-/// depend on the pipeline. The caller must have called check_plan().
-LayerCosts price_on_all_kinds(const Strategy& strategy, const ModelGraph& model,
-                              const Cluster& cluster, const CostModel& cost_model);
+/// Layers on every type of node, from their costs by type; without MixedStages::kinds and memory,
+/// which depend on the pipeline.
+LayerCosts on_all_kinds(std::span<const LayerCosts> by_kind);
 /// The same with the types of the strategy's pipeline ranks only. LayerCosts::passes are minima.
 LayerCosts mixed_layer_costs(const LayerCosts& on_all_kinds, const Strategy& strategy,
                              const Cluster& cluster);
@@ -28,10 +27,12 @@ LayerCosts mixed_layer_costs(const LayerCosts& on_all_kinds, const Strategy& str
 /// The type of node of every model part, as node_kinds_of().
 std::vector<std::int32_t> kinds_of_parts(const MixedStages& mixed, const Placement& placement);
 
-/// The fastest slowest stage. With PipelineChoice::relief r, a stage on devices that have less
-/// memory than others has at most 1 - r / kReliefParts of the blocks that it has without.
-std::vector<int> mixed_cut(const MixedStages& mixed, std::span<const std::int32_t> kinds_of_parts,
-                           int relief, bool recomputed, bool shares_ends);
+/// By relief, the cut with the fastest slowest stage: with relief r, a stage on devices that have
+/// less memory than others has at most 1 - r / kReliefParts of the blocks that it has without. Only
+/// the first one if all devices have the same memory.
+std::vector<std::vector<int>> mixed_cuts(const MixedStages& mixed,
+                                         std::span<const std::int32_t> kinds_of_parts,
+                                         bool recomputed, bool shares_ends);
 
 /// stage_passes() on the devices of the parts.
 std::vector<PassTimes> mixed_stage_passes(const MixedStages& mixed,

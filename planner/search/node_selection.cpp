@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "planner/search/candidate_costs.hpp"
 #include "simulator/cost/mixed_cost_model.hpp"
 
 namespace meshwright {
@@ -296,6 +297,7 @@ std::vector<std::vector<NodeGroup>> node_selections(const Cluster& cluster, int 
 SearchResult search_node_selections(const ModelGraph& model, const Cluster& cluster,
                                     const CostModel& cost_model, const Goal& goal,
                                     const FixedChoices& fixed, const SearchOptions& options) {
+  LayerPrices layer_prices;
   const auto search_on = [&](const Nodes& nodes, const SearchOptions& in_order) {
     const Cluster part = with_nodes(cluster, nodes);
     const SelectedCosts costs(cluster, cost_model, part);
@@ -307,7 +309,9 @@ SearchResult search_node_selections(const ModelGraph& model, const Cluster& clus
   std::ranges::stable_sort(selections, std::greater(), [&](const Nodes& nodes) {
     return std::pair(nodes.size(), device_count(with_nodes(cluster, nodes)));
   });
-  SelectionSearch searches(options, search_on);
+  SearchOptions sharing = options;
+  sharing.layer_prices = &layer_prices;
+  SelectionSearch searches(sharing, search_on);
   std::optional<InputError> problem;
   bool any_possible = false;
   for (const Nodes& nodes : selections) try {

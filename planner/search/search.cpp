@@ -380,6 +380,7 @@ SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& o
   if (may_offload(job)) {
     SearchJob offloading = job;
     offloading.fixed.offload_optimizer = true;
+    offloading.layer_prices = nullptr;
     SearchResult other = Search(offloading, options).run();
     other.certificate.candidates += result.certificate.candidates;
     other.certificate.simulated += result.certificate.simulated;
@@ -436,7 +437,8 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
                 .cost_model = cost_model,
                 .goal = goal,
                 .fixed = fixed,
-                .threads = thread_count(options.threads)};
+                .threads = thread_count(options.threads),
+                .layer_prices = options.layer_prices};
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);

@@ -73,6 +73,8 @@ struct SearchResult {
   std::vector<BestOfNodes> by_nodes = {};  ///< with SearchOptions::selects_nodes
 };
 
+struct LayerPrices;
+
 struct SearchOptions {
   int top = 10;
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
@@ -87,6 +89,8 @@ struct SearchOptions {
   /// (node_selection.hpp): Goal::gpus is the most that a plan may use. Otherwise ranks are on the
   /// first nodes of the cluster, in its order.
   bool selects_nodes = false;
+  /// Prices that searches of the same job on parts of one cluster share (candidate_costs.hpp).
+  LayerPrices* layer_prices = nullptr;
 };
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,

@@ -8,6 +8,8 @@
 
 namespace meshwright {
 
+struct LayerPrices;
+
 /// Refers to its parts.
 struct SearchJob {
   const ModelGraph& model;
@@ -16,6 +18,7 @@ struct SearchJob {
   Goal goal;
   FixedChoices fixed;
   int threads = 1;
+  LayerPrices* layer_prices = nullptr;  ///< shared with other searches; null: not shared
 };
 
 }  // namespace meshwright

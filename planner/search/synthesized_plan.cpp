@@ -47,9 +47,11 @@ std::vector<PassTimes> passes_of_stages(const Plan& plan, const ModelGraph& mode
   if (is_homogeneous(cluster))
     return stage_passes(layer_costs(strategy, model, cluster, cost_model).passes,
                         plan.blocks_per_stage, strategy.recompute);
-  const MixedStages mixed =
-      mixed_layer_costs(price_on_all_kinds(strategy, model, cluster, cost_model), strategy, cluster)
-          .mixed;
+  std::vector<LayerCosts> by_kind;
+  for (std::size_t kind = 0; kind < cluster.groups.size(); ++kind)
+    by_kind.push_back(layer_costs(strategy, model, cluster,
+                                  cost_model.on_nodes(static_cast<std::int32_t>(kind))));
+  const MixedStages mixed = mixed_layer_costs(on_all_kinds(by_kind), strategy, cluster).mixed;
   return mixed_stage_passes(mixed, kinds_of_parts(mixed, placement_of(plan)), plan.blocks_per_stage,
                             strategy.recompute, false);
 }

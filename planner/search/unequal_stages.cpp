@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "core/base/check.hpp"
 
@@ -118,16 +119,15 @@ class AlikeBlocksCut {
  public:
   explicit AlikeBlocksCut(const UnequalStages& stages)
       : stages_(stages), blocks_(static_cast<int>(times_of(stages, 0).blocks.size())) {
-    std::vector<int> inner(stages.of_kind.size(), 0);
-    for (std::size_t s = 0; s < stages.kind_of_stage.size(); ++s)
-      if (is_outer(stages, s))
-        loads_.push_back(load_of(s, 1));
-      else
-        ++inner[static_cast<std::size_t>(stages.kind_of_stage[s])];
-    for (std::size_t s = 1; s + 1 < stages.kind_of_stage.size(); ++s) {
-      int& count = inner[static_cast<std::size_t>(stages.kind_of_stage[s])];
-      if (count > 0) loads_.push_back(load_of(s, count));
-      count = 0;
+    std::vector<std::optional<std::size_t>> inner(stages.of_kind.size());
+    load_of_stage_.reserve(stages.kind_of_stage.size());
+    for (std::size_t s = 0; s < stages.kind_of_stage.size(); ++s) {
+      auto& alike = inner[static_cast<std::size_t>(stages.kind_of_stage[s])];
+      const std::size_t load = is_outer(stages, s) ? loads_.size() : alike.value_or(loads_.size());
+      if (load == loads_.size()) loads_.push_back(load_of(s));
+      if (!is_outer(stages, s)) alike = load;
+      ++loads_[load].count;
+      load_of_stage_.push_back(load);
     }
   }
 
@@ -142,12 +142,17 @@ class AlikeBlocksCut {
       else
         high = middle - 1;
     }
+    std::vector<int> counts, more;  // of a stage of every load, also one level higher
+    for (const Load& load : loads_) {
+      counts.push_back(count_at(low, load, limit));
+      more.push_back(count_at(low + 1, load, limit));
+    }
     std::vector<int> cut;
-    for (std::size_t s = 0; s < stages_.kind_of_stage.size(); ++s)
-      cut.push_back(count_at(low, load_of(s, 1), limit));
+    cut.reserve(load_of_stage_.size());
+    for (const std::size_t load : load_of_stage_) cut.push_back(counts[load]);
     std::int64_t left = blocks_ - blocks_at(low, limit);
     for (std::size_t s = cut.size(); left > 0 && s-- > 0;) {
-      if (count_at(low + 1, load_of(s, 1), limit) <= cut[s]) continue;
+      if (more[load_of_stage_[s]] <= cut[s]) continue;
       ++cut[s];
       --left;
     }
@@ -159,15 +164,14 @@ class AlikeBlocksCut {
   struct Load {
     Ticks block, fixed;
     int least = 0, most = 0;
-    int count = 1;
+    int count = 0;
   };
 
-  Load load_of(std::size_t stage, int count) const {
+  Load load_of(std::size_t stage) const {
     return {.block = times_of(stages_, stage).blocks.front(),
             .fixed = fixed_time(stages_, stage),
             .least = is_outer(stages_, stage) ? 0 : 1,
-            .most = std::min(blocks_, most_of(stages_, stage)),
-            .count = count};
+            .most = std::min(blocks_, most_of(stages_, stage))};
   }
   int count_at(int level, const Load& load, Ticks limit) const {
     std::int64_t most = load.most;
@@ -181,19 +185,36 @@ class AlikeBlocksCut {
     return sum;
   }
 
+  bool has_room(Ticks limit) const { return blocks_at(blocks_, limit) >= blocks_; }
+
+  /// The smallest limit with room for all blocks. There a stage has no time left: once the interval
+  /// is as short as a block, only one limit per load remains.
   Ticks least_limit() const {
-    Ticks low, high;
+    Ticks low, high, shortest = Ticks::max();
     for (const Load& load : loads_) {
       low = std::max(low, load.fixed + load.block * std::int64_t{load.least});
       high = std::max(high, load.fixed + load.block * std::int64_t{load.most});
+      if (load.block > Ticks()) shortest = std::min(shortest, load.block);
     }
-    MW_CHECK(blocks_at(blocks_, high) >= blocks_);
-    return least_time(low, high, [&](Ticks limit) { return blocks_at(blocks_, limit) >= blocks_; });
+    MW_CHECK(has_room(high));
+    if (has_room(low)) return low;
+    while (high - low > shortest) {
+      const Ticks middle(low.value + (high - low).value / 2);
+      (has_room(middle) ? high : low) = middle;
+    }
+    Ticks least = high;
+    for (const Load& load : loads_) {
+      if (load.block == Ticks() || load.fixed > high) continue;
+      const Ticks full = high - Ticks((high - load.fixed).value % load.block.value);
+      if (full > low && full < least && has_room(full)) least = full;
+    }
+    return least;
   }
 
   const UnequalStages& stages_;
   int blocks_;
   std::vector<Load> loads_;
+  std::vector<std::size_t> load_of_stage_;
 };
 
 bool are_blocks_alike(const LayerTimes& times) {
