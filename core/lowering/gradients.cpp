@@ -111,11 +111,13 @@ void reduce_tied_table(LoweringContext& context) {
   const std::int64_t distance =
       std::abs(device_of(context, ends[1]).value - device_of(context, ends[0]).value) *
       groups.pipeline_stride;
-  const GroupShape shape =
-      group_shape_of({.count = 2,
-                      .stride = distance,
-                      .job_ranks = context.placement.devices * groups.stage_ranks,
-                      .devices_per_node = groups.devices_per_node});
+  GroupShape shape = group_shape_of({.count = 2,
+                                     .stride = distance,
+                                     .job_ranks = context.placement.devices * groups.stage_ranks,
+                                     .devices_per_node = groups.devices_per_node});
+  // No other pipeline ranks of the node have such groups.
+  shape.groups_per_node =
+      static_cast<int>(std::min<std::int64_t>(shape.groups_per_node, groups.stage_ranks));
   const WorkId work = append_collective_work(
       context.graph(), {CollectiveKind::kAllReduce, Axis::kPipeline,
                         Bytes(gradient_bytes(context.strategy)) * elements, shape});

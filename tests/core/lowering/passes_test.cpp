@@ -306,6 +306,22 @@ TEST(GroupShape, JoinsReplicasOfAPart) {
   EXPECT_EQ(joined(apart, apart.dense_data, 1), apart.dense_data);
 }
 
+// Of the four ranks of a node, only those of the first or the last pipeline rank sum a tied table:
+// one without data parallelism, two replicas of it with.
+TEST(GroupShape, OfATiedTableSharesPortsWithItsReplicasOnly) {
+  for (const int data : {1, 2}) {
+    const Strategy s = strategy_of({.data = data, .pipeline = 8 / data}, 8 / data);
+    const TaskGraph graph =
+        lower(plan_of(s, 8), gpt({.blocks = 8, .tied = true}), cluster_of(2, 4));
+    std::vector<GroupShape> shapes;
+    for (const Work& work : graph.works)
+      if (work.kind == TaskKind::kCollective && work.collective.axis == Axis::kPipeline)
+        shapes.push_back(work.collective.group);
+    EXPECT_THAT(shapes, testing::Contains(GroupShape{2, 2, data}));
+    EXPECT_THAT(shapes, testing::Not(testing::Contains(GroupShape{2, 2, 4})));
+  }
+}
+
 TEST(GroupShape, FollowsFromRankOrderAndNodes) {
   const auto shape = [](std::int64_t count, std::int64_t stride, std::int64_t ranks) {
     return group_shape_of(
