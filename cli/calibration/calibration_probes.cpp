@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/value_named.hpp"
 #include "models/builders/transformer_builder.hpp"
 
 namespace meshwright {
@@ -65,15 +66,8 @@ TransformerConfig config_of(const ProbeShape& shape) {
 }
 
 std::string_view name_of(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::kGpt:
-      return "gpt";
-    case ProbeKind::kLlama:
-      return "llama";
-    case ProbeKind::kMixture:
-      break;
-  }
-  return "mixture";
+  constexpr std::array<std::string_view, 3> kNames{"gpt", "llama", "mixture"};
+  return entry_of(kNames, kind);
 }
 
 /// Expert-parallel ranks have different tokens, tensor-parallel ranks the same.

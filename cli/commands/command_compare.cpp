@@ -11,6 +11,7 @@
 #include "cli/terminal/table.hpp"
 #include "core/base/number_from_text.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/base/value_named.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/timeline/compare.hpp"
@@ -49,17 +50,8 @@ std::string signed_text(Ticks time) {
 }
 
 std::string_view name_of(TimelineClock clock) {
-  switch (clock) {
-    case TimelineClock::kWall:
-      return "wall";
-    case TimelineClock::kVirtual:
-      return "virtual";
-    case TimelineClock::kReplay:
-      return "replay";
-    case TimelineClock::kSimulated:
-      break;
-  }
-  return "simulated";
+  constexpr std::array<std::string_view, 4> kNames{"simulated", "wall", "virtual", "replay"};
+  return entry_of(kNames, clock);
 }
 
 // ---- text ----

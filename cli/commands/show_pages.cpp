@@ -10,6 +10,7 @@
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/base/value_named.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/formats/plan.hpp"
@@ -27,15 +28,8 @@ std::string text_of(const Json& json) {
 }
 
 const char* name_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kEmbedding:
-      return "embedding";
-    case LayerKind::kBlock:
-      return "block";
-    case LayerKind::kHead:
-      return "head";
-  }
-  return "?";
+  constexpr std::array kNames{"embedding", "block", "head"};
+  return entry_of(kNames, kind);
 }
 
 /// One row per class of identical layers, with the operators of the first of them.

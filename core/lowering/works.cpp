@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 #include "core/lowering/passes.hpp"
 #include "core/plan/placement.hpp"
 
@@ -140,21 +141,10 @@ void compose_works(LoweringContext& context) {
 }
 
 WorkId work_of(const StageWorks& works, Pass pass) {
-  switch (pass) {
-    case Pass::kForward:
-      return works.forward;
-    case Pass::kBackward:
-      return works.backward;
-    case Pass::kBackwardInput:
-      return works.backward_input;
-    case Pass::kOutputScores:
-      return works.output_scores;
-    case Pass::kOutputGradient:
-      return works.output_gradient;
-    case Pass::kBackwardWeight:
-      break;
-  }
-  return works.backward_weight;
+  constexpr std::array kWorkOfPass{&StageWorks::forward,        &StageWorks::backward,
+                                   &StageWorks::backward_input, &StageWorks::backward_weight,
+                                   &StageWorks::output_scores,  &StageWorks::output_gradient};
+  return works.*entry_of(kWorkOfPass, pass);
 }
 
 }  // namespace meshwright

@@ -1,21 +1,14 @@
 // Activation functions, element by element; SwiGLU reads a gate and a value.
+#include "core/base/value_named.hpp"
 #include "core/operators/operators.hpp"
 
 namespace meshwright {
 namespace {
 
 Routine routine_of(const Activation& activation) {
-  switch (activation.kind) {
-    case ActivationKind::kGelu:
-      return Routine::kGelu;
-    case ActivationKind::kRelu:
-      return Routine::kRelu;
-    case ActivationKind::kSquaredRelu:
-      return Routine::kSquaredRelu;
-    case ActivationKind::kSwiGlu:
-      break;
-  }
-  return Routine::kSwiGlu;
+  constexpr std::array kRoutines{Routine::kGelu, Routine::kRelu, Routine::kSquaredRelu,
+                                 Routine::kSwiGlu};
+  return entry_of(kRoutines, activation.kind);
 }
 
 }  // namespace

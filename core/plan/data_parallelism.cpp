@@ -14,6 +14,9 @@ namespace {
 constexpr std::array<std::string_view, kDataParallelKindCount> kKindNames{
     "collective", "ring", "parameter-server", "async-parameter-server", "one-process"};
 
+/// By BucketRule; buckets of a size are written as that size.
+constexpr std::array<std::string_view, 4> kRuleNames{"none", "", "pytorch", "megatron"};
+
 /// A whole number of bytes, optionally with a binary or decimal unit.
 std::optional<Bytes> size_from_text(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::int64_t>, 7> kUnits{
@@ -49,16 +52,7 @@ std::optional<DataParallelKind> data_parallel_from_name(std::string_view name) {
 }
 
 std::string to_text(const GradientBuckets& buckets) {
-  switch (buckets.rule) {
-    case BucketRule::kNone:
-      return "none";
-    case BucketRule::kPyTorch:
-      return "pytorch";
-    case BucketRule::kMegatron:
-      return "megatron";
-    case BucketRule::kBytes:
-      break;
-  }
+  if (buckets.rule != BucketRule::kBytes) return std::string(entry_of(kRuleNames, buckets.rule));
   constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
   if (buckets.bytes.value % kMebibyte == 0)
     return fmt::format("{}MiB", buckets.bytes.value / kMebibyte);
@@ -66,9 +60,8 @@ std::string to_text(const GradientBuckets& buckets) {
 }
 
 std::optional<GradientBuckets> buckets_from_text(std::string_view text) {
-  if (text == "none") return GradientBuckets{};
-  if (text == "pytorch") return GradientBuckets{BucketRule::kPyTorch, {}};
-  if (text == "megatron") return GradientBuckets{BucketRule::kMegatron, {}};
+  for (const BucketRule rule : {BucketRule::kNone, BucketRule::kPyTorch, BucketRule::kMegatron})
+    if (text == entry_of(kRuleNames, rule)) return GradientBuckets{rule, {}};
   const std::optional<Bytes> size = size_from_text(text);
   if (!size) return std::nullopt;
   return GradientBuckets{BucketRule::kBytes, *size};

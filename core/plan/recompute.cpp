@@ -9,6 +9,7 @@
 
 #include "core/base/number_from_text.hpp"
 #include "core/base/split_at_commas.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 constexpr std::array<std::string_view, kRecomputeModuleCount> kModuleNames{
     "core_attn", "layernorm", "mla_up_proj", "moe_act", "mlp", "moe", "shared_experts"};
 constexpr std::string_view kBlockPrefix = "block:", kModulesPrefix = "modules:";
+/// By RecomputeKind; of blocks and modules, what a list follows.
+constexpr std::array<std::string_view, 6> kKindTexts{
+    "none", "selective", "full", kBlockPrefix, kModulesPrefix, "torch-selective"};
 constexpr std::size_t kMostStagesInList = 1 << 16;
 
 std::optional<Recompute> blocks_from_text(std::string_view text) {
@@ -50,28 +54,17 @@ std::string_view name_of(RecomputeModule module) {
 }
 
 std::string to_text(const Recompute& recompute) {
-  switch (recompute.kind) {
-    case RecomputeKind::kNone:
-      return "none";
-    case RecomputeKind::kSelective:
-      return "selective";
-    case RecomputeKind::kFull:
-      return "full";
-    case RecomputeKind::kTorchSelective:
-      return "torch-selective";
-    case RecomputeKind::kModules: {
-      std::vector<std::string_view> names;
-      for (int i = 0; i < kRecomputeModuleCount; ++i)
-        if (const auto module = static_cast<RecomputeModule>(i); recompute.has(module))
-          names.push_back(name_of(module));
-      return fmt::format("{}{}", kModulesPrefix, fmt::join(names, ","));
-    }
-    case RecomputeKind::kBlocks:
-      break;
+  std::string text(entry_of(kKindTexts, recompute.kind));
+  if (recompute.kind == RecomputeKind::kModules) {
+    std::vector<std::string_view> names;
+    for (int i = 0; i < kRecomputeModuleCount; ++i)
+      if (const auto module = static_cast<RecomputeModule>(i); recompute.has(module))
+        names.push_back(name_of(module));
+    return text + fmt::format("{}", fmt::join(names, ","));
   }
-  if (recompute.blocks_per_stage.empty())
-    return fmt::format("{}{}", kBlockPrefix, recompute.blocks);
-  return fmt::format("{}{}", kBlockPrefix, fmt::join(recompute.blocks_per_stage, ","));
+  if (recompute.kind != RecomputeKind::kBlocks) return text;
+  if (recompute.blocks_per_stage.empty()) return text + std::to_string(recompute.blocks);
+  return text + fmt::format("{}", fmt::join(recompute.blocks_per_stage, ","));
 }
 
 std::optional<Recompute> recompute_from_text(std::string_view text) {

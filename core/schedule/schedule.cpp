@@ -8,26 +8,13 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/base/number_from_text.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 
-char letter_of(Pass pass) {
-  switch (pass) {
-    case Pass::kForward:
-      return 'F';
-    case Pass::kBackward:
-      return 'B';
-    case Pass::kBackwardInput:
-      return 'I';
-    case Pass::kBackwardWeight:
-      return 'W';
-    case Pass::kOutputScores:
-      return 'S';
-    case Pass::kOutputGradient:
-      return 'T';
-  }
-  MW_CHECK(false);
-}
+constexpr std::array kLetters{'F', 'B', 'I', 'W', 'S', 'T'};  // in the order of Pass
+
+char letter_of(Pass pass) { return entry_of(kLetters, pass); }
 
 namespace {
 
@@ -100,10 +87,9 @@ constexpr std::string_view kActionHint =
 }
 
 std::optional<Pass> pass_of(char letter) {
-  for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kBackwardInput,
-                          Pass::kBackwardWeight, Pass::kOutputScores, Pass::kOutputGradient})
-    if (letter_of(pass) == letter) return pass;
-  return std::nullopt;
+  const auto* const at = std::find(kLetters.begin(), kLetters.end(), letter);
+  if (at == kLetters.end()) return std::nullopt;
+  return static_cast<Pass>(at - kLetters.begin());
 }
 
 std::optional<Action> parse_action(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -32,17 +33,9 @@ double share(const Evaluation& evaluation, Part part) {
 }  // namespace
 
 std::string_view name_of(BubbleCause cause) {
-  switch (cause) {
-    case BubbleCause::kWarmUp:
-      return "warm-up";
-    case BubbleCause::kDrain:
-      return "drain";
-    case BubbleCause::kDependency:
-      return "dependency";
-    case BubbleCause::kImbalance:
-      return "imbalance";
-  }
-  return "?";
+  constexpr std::array<std::string_view, kBubbleCauseCount> kNames{"warm-up", "drain", "dependency",
+                                                                   "imbalance"};
+  return entry_of(kNames, cause);
 }
 
 Ticks total(const RankBreakdown& b) {

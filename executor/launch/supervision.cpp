@@ -14,6 +14,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -50,17 +51,8 @@ std::string cause_of_what_was_thrown() {
 }  // namespace
 
 std::string_view name_of(RankKind kind) {
-  switch (kind) {
-    case RankKind::kThreads:
-      return "threads";
-    case RankKind::kProcesses:
-      return "processes";
-    case RankKind::kMpi:
-      return "mpi";
-    case RankKind::kJob:
-      return "job";
-  }
-  MW_CHECK(false);
+  constexpr std::array<std::string_view, 4> kNames{"threads", "processes", "mpi", "job"};
+  return entry_of(kNames, kind);
 }
 
 std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& body,

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 #include "executor/operators/operator_pass.hpp"
 
 namespace meshwright {
@@ -327,17 +328,9 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
 namespace {
 
 ActivationFunction function_of(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::kGelu:
-      return ActivationFunction::kGeluTanh;
-    case ActivationKind::kRelu:
-      return ActivationFunction::kRelu;
-    case ActivationKind::kSquaredRelu:
-      return ActivationFunction::kSquaredRelu;
-    case ActivationKind::kSwiGlu:
-      break;
-  }
-  return ActivationFunction::kSwiGlu;
+  constexpr std::array kFunctions{ActivationFunction::kGeluTanh, ActivationFunction::kRelu,
+                                  ActivationFunction::kSquaredRelu, ActivationFunction::kSwiGlu};
+  return entry_of(kFunctions, kind);
 }
 
 /// The two inputs of a gated activation: two tensors, or two halves of one.

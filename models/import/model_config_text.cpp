@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/base/value_named.hpp"
 #include "models/families/load_model.hpp"
 
 namespace meshwright {
@@ -15,17 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view activation_word(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::kSwiGlu:
-      return "silu";
-    case ActivationKind::kSquaredRelu:
-      return "relu2";
-    case ActivationKind::kRelu:
-      return "relu";
-    case ActivationKind::kGelu:
-      break;
-  }
-  return "gelu_new";
+  constexpr std::array<std::string_view, 4> kNames{"gelu_new", "relu", "relu2", "silu"};
+  return entry_of(kNames, kind);
 }
 
 std::int64_t first_window(const TransformerConfig& c) {

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 
 namespace meshwright {
 namespace {
@@ -238,31 +239,14 @@ bool enabled(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorith
 }  // namespace
 
 std::string_view name_of(NcclAlgorithm algorithm) {
-  switch (algorithm) {
-    case NcclAlgorithm::kTree:
-      return "tree";
-    case NcclAlgorithm::kRing:
-      return "ring";
-    case NcclAlgorithm::kNvls:
-      return "nvls";
-    case NcclAlgorithm::kNvlsTree:
-      return "nvlstree";
-    case NcclAlgorithm::kPat:
-      return "pat";
-  }
-  return "?";
+  constexpr std::array<std::string_view, kNcclAlgorithmCount> kNames{"tree", "ring", "nvls",
+                                                                     "nvlstree", "pat"};
+  return entry_of(kNames, algorithm);
 }
 
 std::string_view name_of(NcclProtocol protocol) {
-  switch (protocol) {
-    case NcclProtocol::kLl:
-      return "LL";
-    case NcclProtocol::kLl128:
-      return "LL128";
-    case NcclProtocol::kSimple:
-      return "Simple";
-  }
-  return "?";
+  constexpr std::array<std::string_view, kNcclProtocolCount> kNames{"LL", "LL128", "Simple"};
+  return entry_of(kNames, protocol);
 }
 
 std::optional<NcclEstimate> nccl_estimate(const NcclGroup& group, CollectiveKind kind, Bytes bytes,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/base/value_named.hpp"
 #include "simulator/cost/forwarded_costs.hpp"
 
 namespace meshwright {
@@ -58,15 +59,8 @@ class ScaledLinks final : public ForwardedCosts {
 }  // namespace
 
 std::string_view name_of(HardwareFigure figure) {
-  switch (figure) {
-    case HardwareFigure::kLinkBandwidth:
-      return "link bandwidth";
-    case HardwareFigure::kPeakCompute:
-      return "peak compute";
-    case HardwareFigure::kMemory:
-      return "memory";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 3> kNames{"link bandwidth", "peak compute", "memory"};
+  return entry_of(kNames, figure);
 }
 
 Cluster perturbed(Cluster cluster, const Perturbation& perturbation) {
