@@ -42,19 +42,18 @@ JsonScanner::Kind JsonScanner::next() {
   }
 }
 
-void JsonScanner::enter() {
+bool JsonScanner::enter(char open, char close, const char* expected) {
+  if (take() != open) fail(expected);
   if (++depth_ > kDeepest) fail(fmt::format("nested deeper than {} levels", kDeepest));
+  skip_blanks();
+  if (at_ >= text_.size() || text_[at_] != close) return true;
+  ++at_;
+  --depth_;
+  return false;
 }
 
 bool JsonScanner::enter_object() {
-  if (take() != '{') fail("expected an object");
-  enter();
-  skip_blanks();
-  if (at_ < text_.size() && text_[at_] == '}') {
-    ++at_;
-    --depth_;
-    return false;
-  }
+  if (!enter('{', '}', "expected an object")) return false;
   read_key();
   return true;
 }
@@ -81,18 +80,7 @@ void JsonScanner::read_key() {
   if (take() != ':') fail("expected ':'");
 }
 
-bool JsonScanner::enter_array() {
-  if (take() != '[') fail("expected an array");
-  enter();
-  skip_blanks();
-  if (at_ < text_.size() && text_[at_] == ']') {
-    ++at_;
-    --depth_;
-    return false;
-  }
-  return true;
-}
-
+bool JsonScanner::enter_array() { return enter('[', ']', "expected an array"); }
 bool JsonScanner::next_element() { return close_or_comma(']'); }
 
 std::string_view JsonScanner::text() {

@@ -22,9 +22,29 @@ class JsonScanner {
   bool enter_object();
   bool next_member();
   std::string_view key() const { return key_; }
+  /// Calls read(key) for each member of an object; it must read or skip the value.
+  template <class Read>
+  void for_each_member(const Read& read) {
+    for (bool more = enter_object(); more; more = next_member()) read(key_);
+  }
   /// The same for arrays: the loop body must read or skip the element.
   bool enter_array();
   bool next_element();
+  /// Calls read() at the start of each object of an array; returns the number of other elements,
+  /// which are skipped.
+  template <class Read>
+  std::size_t for_each_object(const Read& read) {
+    std::size_t others = 0;
+    for (bool more = enter_array(); more; more = next_element()) {
+      if (next() == Kind::kObject) {
+        read();
+      } else {
+        skip();
+        ++others;
+      }
+    }
+    return others;
+  }
 
   /// A view into the input if the string has no escapes; otherwise valid until the next call of
   /// text() or the next member.
@@ -53,7 +73,8 @@ class JsonScanner {
   void read_escape(std::string& out);
   std::uint32_t read_hex();
   void skip_text();
-  void enter();
+  /// False if it is empty.
+  bool enter(char open, char close, const char* expected);
 
   std::string_view text_, where_, key_;
   std::size_t at_ = 0;

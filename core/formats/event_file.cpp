@@ -55,6 +55,18 @@ char EventFile::phase() {
   return text.size() == 1 ? text[0] : '\0';
 }
 
+bool EventFile::read_times(std::string_view key, EventTimes& event) {
+  if (key == "ph")
+    event.phase = phase();
+  else if (key == "ts")
+    event.start = nanoseconds();
+  else if (key == "dur")
+    event.duration = nanoseconds();
+  else
+    return false;
+  return true;
+}
+
 void EventFile::note_event(std::size_t count) const {
   if (count > format_.most_events) reject(fmt::format("more than {} events", format_.most_events));
   constexpr std::size_t kEventsPerReport = 1U << 17;

@@ -32,6 +32,11 @@ std::uint32_t index_of_text(std::string_view text, TextIndex& index,
 inline constexpr std::int64_t kLatestBaseTime = 2'500'000'000'000'000'000;   ///< ns
 inline constexpr std::int64_t kLatestEventTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
 
+struct EventTimes {
+  char phase = 0;
+  std::optional<std::int64_t> start, duration;  ///< ns
+};
+
 class EventFile {
  public:
   struct Format {
@@ -52,18 +57,17 @@ class EventFile {
   std::optional<std::int64_t> integer();
   /// "baseTimeNanoseconds", if it is plausible.
   std::optional<std::int64_t> base_time();
-  /// Of a time in microseconds.
-  std::optional<std::int64_t> nanoseconds();
-  /// "ph": a single character; '\0' for others.
-  char phase();
 
-  /// Calls read_events() at the array of events, and member(key), which must consume the value, for
-  /// the other members of the file's object.
-  template <class ReadEvents, class Member>
-  void read(const ReadEvents& read_events, const Member& member) {
+  /// Reads "ph", "ts" and "dur"; false for other members, whose values are left.
+  bool read_times(std::string_view key, EventTimes& event);
+
+  /// Calls read_event() at the start of each event, and member(key), which must consume the value,
+  /// for the other members of the file's object.
+  template <class ReadEvent, class Member>
+  void read(const ReadEvent& read_event, const Member& member) {
     switch (scanner.next()) {
       case JsonScanner::Kind::kArray:
-        return read_events();
+        return read_events(read_event);
       case JsonScanner::Kind::kObject:
         break;
       default:
@@ -77,29 +81,26 @@ class EventFile {
         continue;
       }
       has_events = true;
-      read_events();
+      read_events(read_event);
     }
     scanner.expect_end();
     if (!has_events) reject("missing \"traceEvents\"");
   }
 
-  /// Calls read_event() at the start of each event of an array.
+ private:
   template <class ReadEvent>
-  void for_each_event(const ReadEvent& read_event) {
+  void read_events(const ReadEvent& read_event) {
     std::size_t count = 0;
-    for (bool more = scanner.enter_array(); more; more = scanner.next_element()) {
-      if (scanner.next() != JsonScanner::Kind::kObject) {
-        scanner.skip();
-        ++dropped;
-        continue;
-      }
+    dropped += scanner.for_each_object([&] {
       note_event(++count);
       read_event();
-    }
+    });
   }
-
- private:
   void note_event(std::size_t count) const;
+  /// Of a time in microseconds.
+  std::optional<std::int64_t> nanoseconds();
+  /// "ph": a single character; '\0' for others.
+  char phase();
 
   std::string_view where_;
   Format format_;

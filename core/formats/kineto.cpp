@@ -18,13 +18,11 @@ constexpr std::size_t kMostGroups = 65'536, kMostGroupRanks = std::size_t{1} << 
 enum class Category : std::uint8_t { kOther, kOperator, kCall, kGpu, kAnnotation };
 
 /// One event of any kind; cleared and reused.
-struct RawEvent {
-  char phase = 0;
+struct RawEvent : EventTimes {
   Category category = Category::kOther;
   KinetoGpuKind gpu_kind = KinetoGpuKind::kKernel;
   std::int64_t name = -1;
   std::string thread;  ///< process and thread
-  std::optional<std::int64_t> start, duration;
   std::int64_t correlation = -1, external_id = -1, sequence = -1;
   KinetoInputs inputs;
   KinetoCollective collective;
@@ -74,15 +72,7 @@ class KinetoReader {
         scanner_(file_.scanner) {}
 
   KinetoTrace read() {
-    RawEvent event;
-    const auto read_events = [&] {
-      file_.for_each_event([&] {
-        event.clear();
-        read_event(event);
-        take(event);
-      });
-    };
-    file_.read(read_events, [this](std::string_view key) { read_member(key); });
+    file_.read([this] { read_event(); }, [this](std::string_view key) { read_member(key); });
     trace_.dropped += file_.dropped;
     drop_far_events();
     sort();
@@ -109,11 +99,7 @@ class KinetoReader {
   }
 
   void read_devices() {
-    for (bool more = scanner_.enter_array(); more; more = scanner_.next_element()) {
-      if (scanner_.next() != JsonScanner::Kind::kObject) {
-        scanner_.skip();
-        continue;
-      }
+    scanner_.for_each_object([&] {
       trace_.devices = std::min(trace_.devices + 1, 1 << 16);
       for (bool has = scanner_.enter_object(); has; has = scanner_.next_member()) {
         if (scanner_.key() == "name" && trace_.device.empty())
@@ -121,12 +107,11 @@ class KinetoReader {
         else
           scanner_.skip();
       }
-    }
+    });
   }
 
   void read_job() {
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
+    scanner_.for_each_member([&](std::string_view key) {
       if (key == "rank")
         trace_.rank = file_.integer();
       else if (key == "world_size")
@@ -137,15 +122,11 @@ class KinetoReader {
         read_groups();
       else
         scanner_.skip();
-    }
+    });
   }
 
   void read_groups() {
-    for (bool more = scanner_.enter_array(); more; more = scanner_.next_element()) {
-      if (scanner_.next() != JsonScanner::Kind::kObject) {
-        scanner_.skip();
-        continue;
-      }
+    scanner_.for_each_object([&] {
       std::string name;
       std::vector<std::int64_t> ranks;
       for (bool has = scanner_.enter_object(); has; has = scanner_.next_member()) {
@@ -158,7 +139,7 @@ class KinetoReader {
       }
       if (!ranks.empty() && trace_.groups.size() < kMostGroups)
         trace_.groups[name] = std::move(ranks);
-    }
+    });
   }
 
   void read_ranks(std::vector<std::int64_t>& ranks) {
@@ -179,33 +160,28 @@ class KinetoReader {
 
   // ---- events ----
 
-  void read_event(RawEvent& event) {
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
-      if (key == "ph") {
-        event.phase = file_.phase();
-      } else if (key == "name") {
-        event.name = name_of(number_or_text());
+  void read_event() {
+    event_.clear();
+    scanner_.for_each_member([&](std::string_view key) {
+      if (file_.read_times(key, event_)) return;
+      if (key == "name") {
+        event_.name = name_of(number_or_text());
       } else if (key == "cat") {
-        read_category(number_or_text(), event);
+        read_category(number_or_text(), event_);
       } else if (key == "pid" || key == "tid") {
-        event.thread += key[0];
-        event.thread += number_or_text();
-      } else if (key == "ts") {
-        event.start = file_.nanoseconds();
-      } else if (key == "dur") {
-        event.duration = file_.nanoseconds();
+        event_.thread += key[0];
+        event_.thread += number_or_text();
       } else if (key == "args" && scanner_.next() == JsonScanner::Kind::kObject) {
-        read_arguments(event);
+        read_arguments(event_);
       } else {
         scanner_.skip();
       }
-    }
+    });
+    take(event_);
   }
 
   void read_arguments(RawEvent& event) {
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
+    scanner_.for_each_member([&](std::string_view key) {
       if (key == "correlation")
         event.correlation = file_.integer().value_or(-1);
       else if (key == "External id" || key == "external id")
@@ -214,7 +190,7 @@ class KinetoReader {
         event.sequence = file_.integer().value_or(-1);
       else if (!read_inputs(key, event) && !read_collective(key, event))
         scanner_.skip();
-    }
+    });
   }
 
   bool read_inputs(std::string_view key, RawEvent& event) {
@@ -387,6 +363,7 @@ class KinetoReader {
   std::string_view text_;
   EventFile file_;
   JsonScanner& scanner_;
+  RawEvent event_;
   KinetoTrace trace_;
   std::int64_t base_ns_ = 0;
   std::size_t name_bytes_ = 0, input_bytes_ = 0;

@@ -19,11 +19,9 @@ std::int32_t small(std::string_view text) {
 constexpr std::int64_t kLongestSlice = 100'000'000'000'000'000;  ///< ns: three years
 
 /// The fields of one event; names are stored by index, other strings are copied.
-struct Event {
-  char phase = 0;
+struct Event : EventTimes {
   std::int32_t name = -1, category = -1;
   std::string process, thread, id, metadata;  ///< metadata: args.name of an "M" event
-  std::optional<std::int64_t> start, duration;
   TraceDetail detail;
   bool has_detail = false;
   bool has_memory = false;
@@ -55,15 +53,7 @@ class TraceEventReader {
   }
 
   TraceEvents read() {
-    Event event;
-    const auto read_events = [&] {
-      file_.for_each_event([&] {
-        event.clear();
-        read_event(event);
-        take(event);
-      });
-    };
-    file_.read(read_events, [this](std::string_view key) { read_member(key); });
+    file_.read([this] { read_event(); }, [this](std::string_view key) { read_member(key); });
     trace_.dropped += file_.dropped + count_open();
     add_base_time();
     return std::move(trace_);
@@ -126,31 +116,27 @@ class TraceEventReader {
     }
   }
 
-  void read_event(Event& event) {
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
-      if (key == "ph") {
-        event.phase = file_.phase();
-      } else if (key == "name") {
-        event.name = read_name();
+  void read_event() {
+    event_.clear();
+    scanner_.for_each_member([&](std::string_view key) {
+      if (file_.read_times(key, event_)) return;
+      if (key == "name") {
+        event_.name = read_name();
       } else if (key == "cat") {
-        event.category = read_name();
+        event_.category = read_name();
       } else if (key == "pid") {
-        event.process = number_or_text();
+        event_.process = number_or_text();
       } else if (key == "tid") {
-        event.thread = number_or_text();
+        event_.thread = number_or_text();
       } else if (key == "id") {
-        event.id = number_or_text();
-      } else if (key == "ts") {
-        event.start = file_.nanoseconds();
-      } else if (key == "dur") {
-        event.duration = file_.nanoseconds();
+        event_.id = number_or_text();
       } else if (key == "args" && scanner_.next() == JsonScanner::Kind::kObject) {
-        read_arguments(event);
+        read_arguments(event_);
       } else {
         scanner_.skip();
       }
-    }
+    });
+    take(event_);
   }
 
   void read_arguments(Event& event) {
@@ -163,8 +149,7 @@ class TraceEventReader {
       field = read_name();
       event.has_detail = true;
     };
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
+    scanner_.for_each_member([&](std::string_view key) {
       if (key == "mb" || key == "microbatch") {
         number(d.microbatch);
       } else if (key == "stage") {
@@ -189,7 +174,7 @@ class TraceEventReader {
       } else {
         scanner_.skip();
       }
-    }
+    });
   }
 
   void add_memory(Event& event, std::string_view key) {
@@ -335,6 +320,7 @@ class TraceEventReader {
  private:
   EventFile file_;
   JsonScanner& scanner_;
+  Event event_;
   TraceEvents trace_;
   TextIndex name_index_, thread_index_;
   std::uint32_t last_thread_ = 0;
