@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/check.hpp"
+#include "core/cluster/figure_checks.hpp"
 #include "core/cluster/visit_collective_parameters.hpp"
 
 namespace meshwright {
@@ -14,14 +15,14 @@ namespace {
 /// Far beyond real clusters; keeps device indices and their products in range.
 constexpr std::int64_t kMostDevices = 1 << 24;
 
-class ClusterChecks {
+class ClusterChecks : private FigureChecks {
  public:
   ClusterChecks(const Cluster& cluster, const std::string& where)
-      : cluster_(cluster), where_(where) {}
+      : FigureChecks(where), cluster_(cluster) {}
 
   std::vector<Diagnostic> run() {
     for (const auto& [key, device] : cluster_.devices) {
-      std::vector<Diagnostic> found = check_device(device, where_ + "devices." + key);
+      std::vector<Diagnostic> found = check_device(device, prefix_ + "devices." + key);
       found_.insert(found_.end(), found.begin(), found.end());
     }
     for (const auto& [key, node] : cluster_.nodes) check_node("nodes." + key, node);
@@ -31,20 +32,6 @@ class ClusterChecks {
   }
 
  private:
-  void report(const std::string& place, std::string what, std::string hint) {
-    found_.push_back({where_ + place, std::move(what), std::move(hint)});
-  }
-  /// Written so that NaN fails too.
-  void need_positive(const std::string& place, double value, std::string_view unit) {
-    if (value > 0 && value <= std::numeric_limits<double>::max()) return;
-    report(place, fmt::format("must be a positive {}, got {}", unit, value),
-           "use the figure from the datasheet");
-  }
-  void need_not_negative(const std::string& place, double value, std::string_view unit) {
-    if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
-    report(place, fmt::format("must be a non-negative {}, got {}", unit, value), "");
-  }
-
   void check_node(const std::string& place, const NodeModel& node) {
     if (!cluster_.devices.contains(node.device)) {
       std::vector<std::string> known;
@@ -159,8 +146,6 @@ class ClusterChecks {
   }
 
   const Cluster& cluster_;
-  const std::string& where_;
-  std::vector<Diagnostic> found_;
 };
 
 /// The node of a device.

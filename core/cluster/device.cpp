@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/cluster/device_parameters.hpp"
+#include "core/cluster/figure_checks.hpp"
 #include "core/cluster/visit_collective_parameters.hpp"
 
 namespace meshwright {
@@ -17,10 +18,10 @@ constexpr std::array<std::string_view, kStreamFamilyCount> kFamilyNames{
     "add",     "rotary",        "softmax",    "cross-entropy",    "embedding",
     "permute", "cast",          "reduction",  "optimizer"};
 
-class DeviceChecks {
+class DeviceChecks : private FigureChecks {
  public:
   DeviceChecks(const DeviceModel& device, const std::string& place)
-      : device_(device), place_(place) {}
+      : FigureChecks(place + "."), device_(device) {}
 
   std::vector<Diagnostic> run() {
     need_positive("memory", static_cast<double>(device_.memory.value), "size");
@@ -43,20 +44,6 @@ class DeviceChecks {
   }
 
  private:
-  void report(const std::string& key, std::string what, std::string hint) {
-    found_.push_back({fmt::format("{}.{}", place_, key), std::move(what), std::move(hint)});
-  }
-  /// Written so that NaN fails too.
-  void need_positive(const std::string& key, double value, std::string_view unit) {
-    if (value > 0 && value <= std::numeric_limits<double>::max()) return;
-    report(key, fmt::format("must be a positive {}, got {}", unit, value),
-           "use the figure from the datasheet");
-  }
-  void need_not_negative(const std::string& key, double value, std::string_view unit) {
-    if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
-    report(key, fmt::format("must be a non-negative {}, got {}", unit, value), "");
-  }
-
   void check_power() {
     if (device_.design_power) need_positive("design_power", device_.design_power->value, "power");
     if (!device_.power_limit) return;
@@ -116,8 +103,6 @@ class DeviceChecks {
   }
 
   const DeviceModel& device_;
-  const std::string& place_;
-  std::vector<Diagnostic> found_;
 };
 
 }  // namespace

@@ -143,13 +143,7 @@ KernelFamily family_of(const Kernel& kernel) {
 }
 
 KernelPoint point_of(const Kernel& kernel) {
-  return {.batch = kernel.batch,
-          .m = kernel.m,
-          .n = kernel.n,
-          .k = kernel.k,
-          .flops = kernel.flops,
-          .memory_traffic = kernel.memory_traffic,
-          .time = {}};
+  return {kernel.batch, kernel.m, kernel.n, kernel.k, kernel.flops, kernel.memory_traffic};
 }
 
 Kernel kernel_of(const KernelFamily& family, const KernelPoint& point) {

@@ -219,40 +219,44 @@ class TraceWriter {
 
   void write_begin(std::size_t s, const NameForm& form, const FlowEnds& from, const FlowEnds& to) {
     const TimelineSpan& span = timeline_.spans[s];
-    pbf_writer p(trace_, trace::kPacket);
-    p.add_uint64(packet::kTimestamp, nanoseconds(span.start));
-    p.add_uint32(packet::kSequenceId, kSequence);
-    p.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
-    pbf_writer e(p, packet::kTrackEvent);
-    e.add_uint32(event::kType, event::kBegin);
-    e.add_uint64(event::kTrackUuid, uuid_of_track(span.track));
     const auto kind = static_cast<std::uint64_t>(span.kind);
     const auto name = static_cast<std::uint64_t>(span.name);
-    e.add_uint64(event::kNameIid, form.derived ? kFirstKindIid + kind : kFirstNameIid + name);
-    if (span.microbatch >= 0)
-      e.add_uint64(event::kCorrelationId, static_cast<std::uint64_t>(span.microbatch));
-    if (span.stage >= 0) add_note(e, Note::kStage, static_cast<std::uint64_t>(span.stage));
-    if (form.derived)
-      add_note(e, Note::kTask, name);
-    else
-      add_note(e, Note::kKind, kind);
-    if (form.copy > 0) add_note(e, Note::kCopy, form.copy);
-    const std::uint64_t cut_off =
-        below_nanosecond(span.start) * kTicksPerNanosecond + below_nanosecond(span.end);
-    if (cut_off > 0) add_note(e, Note::kSubNs, cut_off);
-    for (std::uint32_t i = from.begin[s]; i < from.begin[s + 1]; ++i)
-      e.add_fixed64(event::kFlowIds, from.numbers[i]);
-    for (std::uint32_t i = to.begin[s]; i < to.begin[s + 1]; ++i)
-      e.add_fixed64(event::kTerminatingFlowIds, to.numbers[i]);
+    write_event(span.start, event::kBegin, uuid_of_track(span.track), [&](pbf_writer& e) {
+      e.add_uint64(event::kNameIid, form.derived ? kFirstKindIid + kind : kFirstNameIid + name);
+      if (span.microbatch >= 0)
+        e.add_uint64(event::kCorrelationId, static_cast<std::uint64_t>(span.microbatch));
+      if (span.stage >= 0) add_note(e, Note::kStage, static_cast<std::uint64_t>(span.stage));
+      if (form.derived)
+        add_note(e, Note::kTask, name);
+      else
+        add_note(e, Note::kKind, kind);
+      if (form.copy > 0) add_note(e, Note::kCopy, form.copy);
+      const std::uint64_t cut_off =
+          below_nanosecond(span.start) * kTicksPerNanosecond + below_nanosecond(span.end);
+      if (cut_off > 0) add_note(e, Note::kSubNs, cut_off);
+      for (std::uint32_t i = from.begin[s]; i < from.begin[s + 1]; ++i)
+        e.add_fixed64(event::kFlowIds, from.numbers[i]);
+      for (std::uint32_t i = to.begin[s]; i < to.begin[s + 1]; ++i)
+        e.add_fixed64(event::kTerminatingFlowIds, to.numbers[i]);
+    });
   }
 
   void write_end(const TimelineSpan& span) {
+    write_event(span.end, event::kEnd, uuid_of_track(span.track), [](pbf_writer&) {});
+  }
+
+  /// write_fields(e) writes what is particular to the event.
+  template <class WriteFields>
+  void write_event(Ticks time, std::uint32_t type, std::uint64_t track,
+                   const WriteFields& write_fields) {
     pbf_writer p(trace_, trace::kPacket);
-    p.add_uint64(packet::kTimestamp, nanoseconds(span.end));
+    p.add_uint64(packet::kTimestamp, nanoseconds(time));
     p.add_uint32(packet::kSequenceId, kSequence);
+    if (type != event::kEnd) p.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
     pbf_writer e(p, packet::kTrackEvent);
-    e.add_uint32(event::kType, event::kEnd);
-    e.add_uint64(event::kTrackUuid, uuid_of_track(span.track));
+    e.add_uint32(event::kType, type);
+    e.add_uint64(event::kTrackUuid, track);
+    write_fields(e);
   }
 
   /// A sample without changes repeats the weights, so that it is not lost.
@@ -280,15 +284,10 @@ class TraceWriter {
 
   void write_counter(const MemorySample& sample, std::size_t memory_class, std::uint64_t uuid,
                      bool first) {
-    pbf_writer p(trace_, trace::kPacket);
-    p.add_uint64(packet::kTimestamp, nanoseconds(sample.time));
-    p.add_uint32(packet::kSequenceId, kSequence);
-    p.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
-    pbf_writer e(p, packet::kTrackEvent);
-    e.add_uint32(event::kType, event::kCounter);
-    e.add_uint64(event::kTrackUuid, uuid);
-    e.add_int64(event::kCounterValue, sample.amounts.by_class[memory_class].value);
-    if (first) add_note(e, Note::kSample, below_nanosecond(sample.time));
+    write_event(sample.time, event::kCounter, uuid, [&](pbf_writer& e) {
+      e.add_int64(event::kCounterValue, sample.amounts.by_class[memory_class].value);
+      if (first) add_note(e, Note::kSample, below_nanosecond(sample.time));
+    });
   }
 
   const Timeline& timeline_;
