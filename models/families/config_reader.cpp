@@ -143,20 +143,22 @@ bool ConfigReader::flag(std::string_view key, bool absent) {
 }
 
 double ConfigReader::share(std::string_view key, double absent) {
-  const json* value = find(key);
-  if (value == nullptr || value->is_null()) return absent;
-  const double number = value->is_number() ? value->get<double>() : -1;
-  if (number > 0 && number <= 1) return number;
-  complain(key, fmt::format("must be greater than 0 and at most 1, got {}", shown(*value)), "");
-  return absent;
+  return number_if([](double v) { return v > 0 && v <= 1; }, key, absent,
+                   "greater than 0 and at most 1");
 }
 
 double ConfigReader::dropout(std::string_view key, double absent) {
+  return number_if([](double v) { return v >= 0 && v < 1; }, key, absent,
+                   "at least 0 and less than 1");
+}
+
+template <class IsValid>
+double ConfigReader::number_if(IsValid is_valid, std::string_view key, double absent,
+                               std::string_view expected) {
   const json* value = find(key);
   if (value == nullptr || value->is_null()) return absent;
-  const double probability = value->is_number() ? value->get<double>() : -1;
-  if (probability >= 0 && probability < 1) return probability;
-  complain(key, fmt::format("must be at least 0 and less than 1, got {}", shown(*value)), "");
+  if (value->is_number() && is_valid(value->get<double>())) return value->get<double>();
+  complain(key, fmt::format("must be {}, got {}", expected, shown(*value)), "");
   return absent;
 }
 

@@ -79,6 +79,9 @@ class ConfigReader {
 
  private:
   const nlohmann::json* find(std::string_view key);
+  template <class IsValid>
+  double number_if(IsValid is_valid, std::string_view key, double absent,
+                   std::string_view expected);
   void refuse_whole_number(std::string_view key, const nlohmann::json& value, std::int64_t least,
                            std::int64_t most);
 

@@ -132,18 +132,20 @@ void keep_sources(const Template& from, const std::string& path, Cluster& cluste
 }  // namespace
 
 Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOptions& options,
-                          const std::string& source) {
+                          const ImportedFile& file) {
   const NodeModel& like = from.cluster.nodes.at(from.cluster.groups.front().node);
   node.device = like.device;
   node.local.latency = like.local.latency;
   Cluster cluster;
   cluster.devices[like.device] = from.cluster.devices.at(like.device);
   cluster.fabric = from.cluster.fabric;
+  cluster.name = node.name;
   cluster.groups = {{.node = "node", .count = options.nodes}};
   keep_sources(from, "devices." + like.device, cluster);
   keep_sources(from, "fabric", cluster);
   for (const char* key : {"device_count", "ports", "port_bandwidth", "local.bandwidth"})
-    cluster.sources[fmt::format("nodes.node.{}", key)] = source;
+    cluster.sources[fmt::format("nodes.node.{}", key)] =
+        fmt::format("{}, {}", file.format, file.where);
   cluster.sources["groups[0].count"] = "option --nodes of import";
   if (node.ports > 0 && node.port_bandwidth.value <= 0) {
     node.port_bandwidth = like.port_bandwidth;
@@ -157,6 +159,7 @@ Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOpti
     cluster.sources.erase("nodes.node.local.bandwidth");
   }
   cluster.nodes["node"] = std::move(node);
+  require_sound(cluster, file.where);
   return cluster;
 }
 

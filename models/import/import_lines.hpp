@@ -50,10 +50,15 @@ Template template_for(const ImportOptions& options, int compute_capability,
 /// Throws InputError if check_cluster() finds problems.
 void require_sound(const Cluster& cluster, const std::string& where);
 
-/// A cluster of `options.nodes` nodes like `node`, with the device, the fabric and, if the file has
-/// no speed for them, the ports of the template. Sources of copied values name the template.
+struct ImportedFile {
+  std::string_view format;  ///< for sources: "NCCL topology"
+  const std::string& where;
+};
+/// A cluster of `options.nodes` nodes like `node` and of its name, with the device, the fabric and,
+/// if the file has no speed for them, the ports of the template. Sources of copied values name it.
+/// Throws InputError if check_cluster() finds problems.
 Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOptions& options,
-                          const std::string& source);
+                          const ImportedFile& file);
 
 /// NVLink bandwidth per link and direction: 25 GB/s up to Hopper, 50 GB/s on Blackwell. NVIDIA
 /// datasheets, bidirectional: V100 300 GB/s over 6 links, A100 600 over 12, H100 900 over 18, B200

@@ -215,10 +215,7 @@ ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& 
     result.notes.emplace_back(
         "assumed that all network ports carry training traffic at the speed of the slowest");
   }
-  result.cluster = cluster_with_node(like, std::move(node), options,
-                                     fmt::format("NCCL topology, {}", xml.where));
-  result.cluster.name = xml.name;
-  require_sound(result.cluster, xml.where);
+  result.cluster = cluster_with_node(like, std::move(node), options, {"NCCL topology", xml.where});
   return result;
 }
 

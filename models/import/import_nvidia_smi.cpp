@@ -207,10 +207,8 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
     result.notes.emplace_back(
         "the matrix has no PCIe bandwidth: assumed that of the --like cluster, or PCIe 4.0 x16");
   }
-  result.cluster = cluster_with_node(like, std::move(node), options,
-                                     fmt::format("nvidia-smi topo -m, {}", text.where));
-  result.cluster.name = text.name;
-  require_sound(result.cluster, text.where);
+  result.cluster =
+      cluster_with_node(like, std::move(node), options, {"nvidia-smi topo -m", text.where});
   return result;
 }
 

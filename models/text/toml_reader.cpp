@@ -248,14 +248,19 @@ double TomlReader::number_if(IsValid is_valid, std::string_view key, double abse
 
 bool TomlReader::has(std::string_view key) { return find(key) != nullptr; }
 
+const toml::table* TomlReader::find_table(std::string_view key, bool required,
+                                          const std::string& hint) {
+  const toml::node* node = required ? find_required(key, "{...}") : find(key);
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) complain(key, invalid_value(key, *node, "a table"), hint);
+  return node->as_table();
+}
+
 void TomlReader::table(std::string_view key, bool required,
                        const std::function<void(TomlReader&)>& read) {
-  const toml::node* node = required ? find_required(key, "{...}") : find(key);
-  if (node == nullptr) return;
-  const toml::table* inner = node->as_table();
-  if (inner == nullptr)
-    return complain(key, invalid_value(key, *node, "a table"),
-                    fmt::format("start the table with [{}]", path_of(key)));
+  const toml::table* inner =
+      find_table(key, required, fmt::format("start the table with [{}]", path_of(key)));
+  if (inner == nullptr) return;
   TomlReader reader(*inner, path_of(key), findings_);
   read(reader);
   reader.finish();
@@ -263,12 +268,9 @@ void TomlReader::table(std::string_view key, bool required,
 
 void TomlReader::tables(std::string_view key,
                         const std::function<void(const std::string&, TomlReader&)>& read) {
-  const toml::node* node = find_required(key, "{...}");
-  if (node == nullptr) return;
-  const toml::table* inner = node->as_table();
-  if (inner == nullptr)
-    return complain(key, invalid_value(key, *node, "a table"),
-                    fmt::format("start each entry with [{}.NAME]", path_of(key)));
+  const toml::table* inner =
+      find_table(key, true, fmt::format("start each entry with [{}.NAME]", path_of(key)));
+  if (inner == nullptr) return;
   TomlReader entries(*inner, path_of(key), findings_);
   for (const auto& [name, value] : *inner)
     entries.table(name.str(), true,

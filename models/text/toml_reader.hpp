@@ -86,6 +86,8 @@ class TomlReader {
  private:
   const toml::node* find(std::string_view key);
   const toml::node* find_required(std::string_view key, std::string_view example);
+  /// `hint`: for other values.
+  const toml::table* find_table(std::string_view key, bool required, const std::string& hint);
   template <class Quantity>
   using Parse = Quantity (*)(std::string_view text, std::string_view where);
   template <class Quantity>
