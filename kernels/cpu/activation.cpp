@@ -19,34 +19,6 @@ MESHWRIGHT_INLINE void map(const ActivationForward& a, const Value& value) {
     });
 }
 
-/// dx = dy slope(x), element by element.
-template <class Slope>
-MESHWRIGHT_INLINE void map_back(const ActivationBackward& a, const Slope& slope) {
-  Chunk x_buffer, dy_buffer, dx_buffer;
-  for (std::int64_t row = 0; row < a.x.rows; ++row)
-    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
-      const float* x = load(a.x, row, first, count, x_buffer);
-      const float* dy = load(a.dy, row, first, count, dy_buffer);
-      float* dx = target(a.dx, row, first, dx_buffer);
-      MESHWRIGHT_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * slope(x[i]);
-      store(a.dx, row, first, count, dx);
-    });
-}
-
-void swiglu(const ActivationForward& a) {
-  Chunk x_buffer, up_buffer, y_buffer;
-  for (std::int64_t row = 0; row < a.x.rows; ++row)
-    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
-      const float* x = load(a.x, row, first, count, x_buffer);
-      const float* up = load(a.up, row, first, count, up_buffer);
-      float* y = target(a.y, row, first, y_buffer);
-      MESHWRIGHT_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) y[i] = silu_of(x[i]) * up[i];
-      store(a.y, row, first, count, y);
-    });
-}
-
 void swiglu_back(const ActivationBackward& a) {
   Chunk x_buffer, up_buffer, dy_buffer, dx_buffer, dup_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row)
@@ -80,20 +52,20 @@ void run(const Launch&, const ActivationForward& a) {
     case ActivationFunction::kGeluErf:
       return map(a, [](float x) { return gelu_erf_of(x); });
     case ActivationFunction::kSwiGlu:
-      return swiglu(a);
+      return combine(a.x, a.up, a.y, [](float x, float up) { return silu_of(x) * up; });
   }
 }
 
 void run(const Launch&, const ActivationBackward& a) {
   switch (a.function) {
     case ActivationFunction::kRelu:
-      return map_back(a, [](float x) { return relu_slope_of(x); });
+      return combine(a.x, a.dy, a.dx, [](float x, float dy) { return dy * relu_slope_of(x); });
     case ActivationFunction::kSquaredRelu:
-      return map_back(a, [](float x) { return 2 * relu_of(x); });
+      return combine(a.x, a.dy, a.dx, [](float x, float dy) { return dy * (2 * relu_of(x)); });
     case ActivationFunction::kGeluTanh:
-      return map_back(a, [](float x) { return gelu_tanh_slope_of(x); });
+      return combine(a.x, a.dy, a.dx, [](float x, float dy) { return dy * gelu_tanh_slope_of(x); });
     case ActivationFunction::kGeluErf:
-      return map_back(a, [](float x) { return gelu_erf_slope_of(x); });
+      return combine(a.x, a.dy, a.dx, [](float x, float dy) { return dy * gelu_erf_slope_of(x); });
     case ActivationFunction::kSwiGlu:
       return swiglu_back(a);
   }

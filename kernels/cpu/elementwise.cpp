@@ -1,26 +1,6 @@
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
-namespace {
-
-/// y = value(a, b), row by row.
-template <class Value>
-MESHWRIGHT_INLINE void combine(const ConstMatrix& a, const ConstMatrix& b, const Matrix& y,
-                               const Value& value) {
-  Chunk a_buffer, b_buffer, y_buffer;
-  for (std::int64_t row = 0; row < y.rows; ++row)
-    for_each_chunk(y.columns, [&](std::int64_t first, std::int64_t count) {
-      const float* u = load(a, row, first, count, a_buffer);
-      const float* v = load(b, row, first, count, b_buffer);
-      float* to = target(y, row, first, y_buffer);
-      MESHWRIGHT_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) to[i] = value(u[i], v[i]);
-      store(y, row, first, count, to);
-    });
-}
-
-}  // namespace
-
 void run(const Launch&, const Add& a) {
   combine(a.a, a.b, a.y, [](float u, float v) { return u + v; });
 }

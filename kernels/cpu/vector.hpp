@@ -98,6 +98,22 @@ MESHWRIGHT_INLINE void store(const Vector& v, std::int64_t first, std::int64_t c
   store(v.data, first, count, v.dtype, values);
 }
 
+/// y = value(a, b), row by row.
+template <class Value>
+MESHWRIGHT_INLINE void combine(const ConstMatrix& a, const ConstMatrix& b, const Matrix& y,
+                               const Value& value) {
+  Chunk a_buffer, b_buffer, y_buffer;
+  for (std::int64_t row = 0; row < y.rows; ++row)
+    for_each_chunk(y.columns, [&](std::int64_t first, std::int64_t count) {
+      const float* u = load(a, row, first, count, a_buffer);
+      const float* v = load(b, row, first, count, b_buffer);
+      float* to = target(y, row, first, y_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) to[i] = value(u[i], v[i]);
+      store(y, row, first, count, to);
+    });
+}
+
 /// A single element.
 MESHWRIGHT_INLINE float element_of(const ConstMatrix& m, std::int64_t row, std::int64_t column) {
   const std::int64_t i = row * m.stride + column;
