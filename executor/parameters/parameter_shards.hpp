@@ -13,17 +13,13 @@
 #include "core/base/ids.hpp"
 #include "core/model/model_graph.hpp"
 #include "core/plan/plan.hpp"
-#include "executor/transport/communicator.hpp"
+#include "executor/transport/collectives.hpp"
 
 namespace meshwright {
 
 /// Indices [begin, end) in one dimension of the unsharded parameter; those beyond its extent are
 /// padding (of the vocabulary).
-struct IndexRange {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
-};
+using IndexRange = Block;
 
 struct ParameterShard {
   TensorId tensor;
