@@ -1,17 +1,11 @@
 #include "gui/screens/calibration_screen.hpp"
 
-#include <QCheckBox>
 #include <QDateTime>
 #include <QDir>
 #include <QFileDialog>
 #include <QHBoxLayout>
-#include <QLabel>
-#include <QListWidget>
-#include <QProgressBar>
-#include <QPushButton>
 #include <QRegularExpression>
 #include <QStandardPaths>
-#include <QTextBrowser>
 #include <QVBoxLayout>
 
 #include "gui/screens/calibration_series.hpp"
@@ -21,7 +15,6 @@
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
-#include "gui/widgets/point_chart.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -49,19 +42,8 @@ std::optional<CalibrationProgress> calibration_progress_from_line(const QString&
 }
 
 CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      measure_(new QPushButton(tr("Calibrate this &machine"))),
-      stop_(new QPushButton(tr("&Stop"))),
-      quick_(new QCheckBox(tr("&Quick"))),
-      use_(new QCheckBox(tr("A&pply to the scenario"))),
-      without_outliers_(new QCheckBox(tr("Hide &outliers"))),
-      progress_(new QProgressBar),
-      verdict_(new QLabel),
-      curves_(new QListWidget),
-      chart_(new PointChart),
-      provenance_(new QTextBrowser),
-      note_(new QLabel),
-      residual_(new QLabel) {
+    : Screen(workbench, {.name = "calibration", .title = tr("Calibration"), .uses_scenario = false},
+             parent) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(make_knobs());
   note_->setWordWrap(true);
@@ -72,10 +54,9 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   auto* chart_column = new QVBoxLayout(right);
   chart_column->setContentsMargins(0, 0, 0, 0);
   chart_column->addWidget(chart_, 1);
-  auto* below = new QHBoxLayout;
+  QHBoxLayout* below = add_row(*chart_column);
   below->addWidget(residual_, 1);
   below->addWidget(without_outliers_);
-  chart_column->addLayout(below);
   without_outliers_->setToolTip(
       tr("Hides points whose leave-one-out error is more than 1.5 × IQR outside the quartiles "
          "(Tukey)"));
@@ -88,15 +69,13 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
           "Calibrate this machine, or open a calibration file: `meshwright calibrate` writes one "
           "(with `--device cuda` for a GPU), and `meshwright import` converts nccl-tests output."),
        tr("Open…")},
-      [this] { choose_file(); }, both);
-  column->addWidget(notice_, 1);
-  column->addWidget(both, 1);
+      [this] { choose_file(); }, both, *column);
   curves_->setAccessibleName(tr("Measured curves"));
   provenance_->setAccessibleName(tr("Calibration provenance"));
   connect(curves_, &QListWidget::currentRowChanged, this, &CalibrationScreen::show_curve);
   connect(without_outliers_, &QCheckBox::toggled, this, &CalibrationScreen::show_curve);
   connect(&workbench, &Workbench::calibration_requested, this, [this] {
-    this->workbench().show_screen(name());
+    this->workbench().show_screen(traits().name);
     use_->setChecked(true);
     measure();
   });
@@ -105,9 +84,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
 }
 
 QWidget* CalibrationScreen::make_knobs() {
-  auto* knobs = new QWidget;
-  auto* row = new QHBoxLayout(knobs);
-  row->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* row = make_row();
   quick_->setToolTip(tr("Fewer shapes: about 20 seconds instead of two minutes"));
   measure_->setToolTip(tr("Benchmarks kernels and messages on this machine (about two minutes)"));
   stop_->setToolTip(tr("Stops the calibration and discards its results"));
@@ -125,7 +102,7 @@ QWidget* CalibrationScreen::make_knobs() {
   row->addWidget(verdict_, 1);
   connect(measure_, &QPushButton::clicked, this, &CalibrationScreen::measure);
   connect(stop_, &QPushButton::clicked, this, &CalibrationScreen::stop);
-  return knobs;
+  return row->parentWidget();
 }
 
 // ---- calibrating --------------------------------------------------------------------------------
@@ -189,7 +166,7 @@ void CalibrationScreen::add_actions(ActionSet& actions) {
                tr("Benchmarks kernels and messages, then applies the results to the scenario"),
                shortcuts("Ctrl+Alt+A")},
               [this] {
-                workbench().show_screen(name());
+                workbench().show_screen(traits().name);
                 measure();
               });
   actions.add({"calibration.stop", MenuId::kTools, tr("Stop cal&ibration"),

@@ -3,23 +3,22 @@
 /// calibrate` as a child process.
 #pragma once
 
+#include <QCheckBox>
+#include <QLabel>
+#include <QListWidget>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTextBrowser>
 #include <optional>
+#include "gui/widgets/point_chart.hpp"
 
 #include "core/cost/calibration.hpp"
 #include "gui/screens/screen.hpp"
 #include "gui/session/child_program.hpp"
 
-class QCheckBox;
-class QLabel;
-class QListWidget;
-class QProgressBar;
-class QPushButton;
-class QTextBrowser;
-
 namespace meshwright::gui {
 
 class EmptyNotice;
-class PointChart;
 
 /// A progress line of `meshwright calibrate`: " 40 %  gpt2, 64 tokens".
 struct CalibrationProgress {
@@ -33,9 +32,6 @@ class CalibrationScreen : public Screen {
   Q_OBJECT
  public:
   explicit CalibrationScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "calibration"; }
-  QString title() const override { return tr("Calibration"); }
-  bool uses_scenario() const override { return false; }
   void add_actions(ActionSet& actions) override;
   bool take(const OpenedFile& file) override;
   bool is_settled() override { return !program_.is_running(); }
@@ -63,16 +59,20 @@ class CalibrationScreen : public Screen {
   void use_in_scenario();
   void price_scenario_by(const std::string& file);
 
-  QPushButton *measure_, *stop_;
-  QCheckBox *quick_, *use_, *without_outliers_;
-  QProgressBar* progress_;
-  QLabel* verdict_;
+  QPushButton* measure_ = new QPushButton(tr("Calibrate this &machine"));
+  QPushButton* stop_ = new QPushButton(tr("&Stop"));
+  QCheckBox* quick_ = new QCheckBox(tr("&Quick"));
+  QCheckBox* use_ = new QCheckBox(tr("A&pply to the scenario"));
+  QCheckBox* without_outliers_ = new QCheckBox(tr("Hide &outliers"));
+  QProgressBar* progress_ = new QProgressBar;
+  QLabel* verdict_ = new QLabel;
   ChildProgram program_;
   QString measured_file_, last_line_;
-  QListWidget* curves_;
-  PointChart* chart_;
-  QTextBrowser* provenance_;
-  QLabel *note_, *residual_;
+  QListWidget* curves_ = new QListWidget;
+  PointChart* chart_ = new PointChart;
+  QTextBrowser* provenance_ = new QTextBrowser;
+  QLabel* note_ = new QLabel;
+  QLabel* residual_ = new QLabel;
   EmptyNotice* notice_;
   std::optional<Calibration> calibration_;
   std::string path_;

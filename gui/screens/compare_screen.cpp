@@ -1,25 +1,18 @@
 #include "gui/screens/compare_screen.hpp"
 
-#include <QComboBox>
-#include <QDoubleSpinBox>
 #include <QFileDialog>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QPropertyAnimation>
-#include <QPushButton>
-#include <QSlider>
 #include <QVBoxLayout>
 
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/timeline/timeline_of.hpp"
-#include "gui/screens/comparison_report.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/timeline/morph.hpp"
 #include "gui/timeline/trace_files.hpp"
-#include "gui/timeline_view/timeline_view.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
@@ -73,15 +66,8 @@ OpenedComparison compare_with(const Simulation& simulation,
 }  // namespace
 
 CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      alignment_(new QComboBox),
-      offset_(new QDoubleSpinBox),
-      verdict_(new QLabel),
-      residual_(new QLabel),
-      morph_(new QSlider(Qt::Horizontal)),
-      recalibrate_(new QPushButton(tr("Re&calibrate"))),
-      view_(new TimelineView),
-      report_(new ComparisonReport) {
+    : Screen(workbench, {.name = "compare", .title = tr("Compare"), .uses_scenario = false},
+             parent) {
   auto* column = new QVBoxLayout(this);
   verdict_->setWordWrap(true);
   column->addWidget(verdict_);
@@ -94,9 +80,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
        tr("Open a measured trace to compare it with the scenario, choose two traces with Run > "
           "Compare two traces, or run the scenario on the Run screen."),
        tr("Choose two traces…")},
-      [this] { choose_files(); }, both);
-  column->addWidget(notice_, 1);
-  column->addWidget(both, 1);
+      [this] { choose_files(); }, both, *column);
   follow_preferences(*view_, workbench.preferences());
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
   connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
@@ -111,9 +95,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
 }
 
 QWidget* CompareScreen::make_knobs() {
-  auto* knobs = new QWidget;
-  auto* row = new QHBoxLayout(knobs);
-  row->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* row = make_row();
   alignment_->addItems({tr("step start"), tr("first forward pass"), tr("manual offset")});
   alignment_->setToolTip(tr("The point at which the two timelines are aligned"));
   add_labeled(*row, tr("&Align at"), alignment_);
@@ -136,7 +118,7 @@ QWidget* CompareScreen::make_knobs() {
   recalibrate_->setToolTip(
       tr("Calibrates this machine, simulates the scenario with the result and compares again"));
   row->addWidget(recalibrate_);
-  return knobs;
+  return row->parentWidget();
 }
 
 void CompareScreen::add_actions(ActionSet& actions) {
@@ -185,7 +167,7 @@ void CompareScreen::start(const std::function<OpenedComparison()>& open) {
 }
 
 void CompareScreen::open(const QString& predicted, const QString& measured) {
-  workbench().show_screen(name());
+  workbench().show_screen(traits().name);
   error_before_.reset();
   start([p = predicted.toStdString(), m = measured.toStdString()] {
     OpenedComparison opened = compare_files(p, m);
@@ -242,7 +224,7 @@ void CompareScreen::lay_on_scenario() {
   const auto simulation = workbench().sound_simulation();
   if (!shown_.measured || shown_.measured_path.empty() || !simulation) return;
   if (shown_.report) error_before_ = step_error(*shown_.report);
-  workbench().show_screen(name());
+  workbench().show_screen(traits().name);
   start([simulation, measured = shown_.measured, path = shown_.measured_path] {
     return compare_with(*simulation, measured, path);
   });

@@ -1,25 +1,24 @@
 /// S3: predicted and measured timelines in paired rows, with the error report below.
 #pragma once
 
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QLabel>
+#include <QPushButton>
+#include <QSlider>
 #include <functional>
 #include <memory>
+#include "gui/screens/comparison_report.hpp"
+#include "gui/timeline_view/timeline_view.hpp"
 
 #include "core/timeline/compare.hpp"
 #include "gui/screens/screen.hpp"
 #include "gui/timeline/comparison.hpp"
 #include "gui/timeline/tracks.hpp"
 
-class QComboBox;
-class QDoubleSpinBox;
-class QLabel;
-class QPushButton;
-class QSlider;
-
 namespace meshwright::gui {
 
-class ComparisonReport;
 class EmptyNotice;
-class TimelineView;
 
 /// Two timelines, and the result of matching their tasks.
 struct OpenedComparison {
@@ -34,9 +33,6 @@ class CompareScreen : public Screen {
   Q_OBJECT
  public:
   explicit CompareScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "compare"; }
-  QString title() const override { return tr("Compare"); }
-  bool uses_scenario() const override { return false; }
   void add_actions(ActionSet& actions) override;
   /// Compares a measured trace with the scenario; shows any other trace by itself.
   bool take(const OpenedFile& file) override;
@@ -66,14 +62,15 @@ class CompareScreen : public Screen {
   void recalibrate();
   void take_calibration(bool is_sound);
 
-  QComboBox* alignment_;
-  QDoubleSpinBox* offset_;
-  QLabel *verdict_, *residual_;
+  QComboBox* alignment_ = new QComboBox;
+  QDoubleSpinBox* offset_ = new QDoubleSpinBox;
+  QLabel* verdict_ = new QLabel;
+  QLabel* residual_ = new QLabel;
   QWidget* knobs_;
-  QSlider* morph_;
-  QPushButton* recalibrate_;
-  TimelineView* view_;
-  ComparisonReport* report_;
+  QSlider* morph_ = new QSlider(Qt::Horizontal);
+  QPushButton* recalibrate_ = new QPushButton(tr("Re&calibrate"));
+  TimelineView* view_ = new TimelineView;
+  ComparisonReport* report_ = new ComparisonReport;
   EmptyNotice* notice_;
   OpenedComparison shown_;
   std::optional<double> error_before_;

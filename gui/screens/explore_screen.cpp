@@ -1,50 +1,32 @@
 #include "gui/screens/explore_screen.hpp"
 
-#include <QLabel>
-#include <QLineEdit>
 #include <QShortcut>
-#include <QTextBrowser>
 #include <QVBoxLayout>
 
-#include "gui/screens/slice_table.hpp"
+#include "core/base/value_named.hpp"
 #include "gui/screens/slice_text.hpp"
 #include "gui/session/edited_schedule.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/arrange.hpp"
-#include "gui/widgets/legend_strip.hpp"
 #include "gui/widgets/theme.hpp"
 
 namespace meshwright::gui {
 namespace {
 
 QString assumption_text(FormulaAssumption assumption) {
-  switch (assumption) {
-    case FormulaAssumption::kEqualStages:
-      return ExploreScreen::tr("equal stage times");
-    case FormulaAssumption::kFreeMessages:
-      return ExploreScreen::tr("free communication");
-    case FormulaAssumption::kEnoughBatches:
-      return ExploreScreen::tr("m ≥ p");
-    case FormulaAssumption::kWholeGroups:
-      return ExploreScreen::tr("m divisible by p");
-    case FormulaAssumption::kEqualPasses:
-      return ExploreScreen::tr("equal F, B and W times");
-  }
-  return {};
+  const std::array texts{ExploreScreen::tr("equal stage times"),
+                         ExploreScreen::tr("free communication"), ExploreScreen::tr("m ≥ p"),
+                         ExploreScreen::tr("m divisible by p"),
+                         ExploreScreen::tr("equal F, B and W times")};
+  return entry_of(texts, assumption);
 }
 
 }  // namespace
 
 ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      view_(new TimelineView),
-      table_(new SliceTable(*view_)),
-      field_(new QLineEdit),
-      formula_(new QLabel),
-      problems_(new QLabel),
-      legend_(new LegendStrip),
-      inspector_(new QTextBrowser(this)) {
+    : Screen(workbench, {.name = "explore", .title = tr("Explore"), .shows_toolbar = true},
+             parent) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
@@ -112,8 +94,6 @@ void ExploreScreen::connect_view() {
             if (is_final) workbench().scenario().end_gesture();
           });
 }
-
-QWidget* ExploreScreen::inspector() { return inspector_; }
 
 bool ExploreScreen::is_settled() {
   if (!workbench().is_up_to_date() || overview_.isActive() || view_->is_gliding() ||

@@ -2,31 +2,26 @@
 /// to the simulated value; schedule editing by dragging passes.
 #pragma once
 
+#include <QLabel>
+#include <QLineEdit>
+#include <QTextBrowser>
 #include <QTimer>
 #include <functional>
 #include <string>
+#include "gui/screens/slice_table.hpp"
+#include "gui/widgets/legend_strip.hpp"
 
 #include "gui/screens/screen.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
 
-class QLabel;
-class QLineEdit;
-class QTextBrowser;
-
 namespace meshwright::gui {
-
-class LegendStrip;
-class SliceTable;
 
 class ExploreScreen : public Screen {
   Q_OBJECT
  public:
   explicit ExploreScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "explore"; }
-  QString title() const override { return tr("Explore"); }
-  bool shows_toolbar() const override { return true; }
   void add_actions(ActionSet& actions) override;
-  QWidget* inspector() override;
+  QWidget* inspector() override { return inspector_; }
   bool take(const OpenedFile& file) override;
   bool is_settled() override;
   TimelineView& view() { return *view_; }
@@ -63,14 +58,15 @@ class ExploreScreen : public Screen {
   void save(const QString& title, const QString& pattern, const QString& suffix,
             const std::function<std::string()>& content);
 
-  TimelineView* view_;
-  SliceTable* table_;                ///< hidden by default
-  QLineEdit* field_;                 ///< input for search and go-to; hidden by default
-  bool field_is_for_place_ = false;  ///< rank or time, not a search
-  QLabel *formula_, *problems_;
-  LegendStrip* legend_;
+  TimelineView* view_ = new TimelineView;
+  SliceTable* table_ = new SliceTable(*view_);  ///< hidden by default
+  QLineEdit* field_ = new QLineEdit;            ///< input for search and go-to; hidden by default
+  bool field_is_for_place_ = false;             ///< rank or time, not a search
+  QLabel* formula_ = new QLabel;
+  QLabel* problems_ = new QLabel;
+  LegendStrip* legend_ = new LegendStrip;
   std::string schedule_shown_;
-  QTextBrowser* inspector_;
+  QTextBrowser* inspector_ = new QTextBrowser(this);
   QTimer overview_;  ///< limits updates of the inspector: rich text is slow to lay out
 };
 

@@ -17,8 +17,7 @@ namespace meshwright::gui {
 HandOver::HandOver(QWidget* parent)
     : QWidget(parent), target_(new QComboBox), not_said_(new QLabel), text_(new QPlainTextEdit) {
   auto* column = new QVBoxLayout(this);
-  auto* row = new QHBoxLayout;
-  column->addLayout(row);
+  QHBoxLayout* row = add_row(*column);
   auto* label = new QLabel(tr("&For"));
   label->setBuddy(target_);
   target_->addItem("meshwright");

@@ -2,17 +2,13 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QPainter>
-#include <QTableWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/arrange.hpp"
-#include "gui/widgets/memory_bars.hpp"
-#include "gui/widgets/memory_curve.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -44,14 +40,9 @@ QPixmap swatch(const MemoryLook& look) {
 }  // namespace
 
 MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      bars_(new MemoryBars),
-      curve_(new MemoryCurve),
-      table_(new QTableWidget),
-      verdict_(new QLabel) {
+    : Screen(workbench, {.name = "memory", .title = tr("Memory")}, parent) {
   auto* column = new QVBoxLayout(this);
-  auto* head = new QHBoxLayout;
-  column->addLayout(head);
+  QHBoxLayout* head = add_row(*column);
   head->addWidget(verdict_, 1);
   head->addWidget(make_legend());
   QSplitter* upper = make_splitter(Qt::Horizontal, {{bars_}, {curve_}});
@@ -73,9 +64,7 @@ void MemoryScreen::showEvent(QShowEvent* event) {
 bool MemoryScreen::is_settled() { return workbench().is_up_to_date(); }
 
 QWidget* MemoryScreen::make_legend() {
-  auto* legend = new QWidget;
-  auto* row = new QHBoxLayout(legend);
-  row->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* row = make_row();
   for (int c = 0; c < kMemoryClassCount; ++c) {
     auto* color = new QLabel;
     color->setPixmap(swatch(look_of(static_cast<MemoryClass>(c))));
@@ -83,7 +72,7 @@ QWidget* MemoryScreen::make_legend() {
     row->addWidget(new QLabel(text_of(static_cast<MemoryClass>(c))));
     row->addSpacing(6);
   }
-  return legend;
+  return row->parentWidget();
 }
 
 void MemoryScreen::show_simulation() {

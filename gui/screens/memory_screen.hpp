@@ -2,22 +2,18 @@
 /// and class, and memory over time for one pipeline rank.
 #pragma once
 
+#include <QLabel>
+#include <QTableWidget>
 #include "gui/screens/screen.hpp"
-
-class QLabel;
-class QTableWidget;
+#include "gui/widgets/memory_bars.hpp"
+#include "gui/widgets/memory_curve.hpp"
 
 namespace meshwright::gui {
-
-class MemoryBars;
-class MemoryCurve;
 
 class MemoryScreen : public Screen {
   Q_OBJECT
  public:
   explicit MemoryScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "memory"; }
-  QString title() const override { return tr("Memory"); }
   bool is_settled() override;
 
  protected:
@@ -30,10 +26,10 @@ class MemoryScreen : public Screen {
   void show_pipeline_rank(int pipeline_rank);
   QWidget* make_legend();
 
-  MemoryBars* bars_;
-  MemoryCurve* curve_;
-  QTableWidget* table_;
-  QLabel* verdict_;
+  MemoryBars* bars_ = new MemoryBars;
+  MemoryCurve* curve_ = new MemoryCurve;
+  QTableWidget* table_ = new QTableWidget;
+  QLabel* verdict_ = new QLabel;
   std::vector<std::size_t> fullest_;  ///< by pipeline rank: index into the graph's ranks
 };
 

@@ -3,16 +3,10 @@
 #include <QCheckBox>
 #include <QElapsedTimer>
 #include <QHBoxLayout>
-#include <QLabel>
-#include <QPushButton>
-#include <QTabWidget>
-#include <QTableWidget>
-#include <QTextBrowser>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "core/plan/strategy_text.hpp"
-#include "gui/screens/hand_over.hpp"
 #include "gui/session/state_text.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
@@ -21,9 +15,6 @@
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
-#include "gui/widgets/memory_bars.hpp"
-#include "gui/widgets/pareto_scatter.hpp"
-#include "gui/widgets/waterfall.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -74,17 +65,7 @@ QString certificate_of(const SearchResult& result) {
 }  // namespace
 
 PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      start_(new QPushButton(tr("&Search"))),
-      cancel_(new QPushButton(tr("&Cancel"))),
-      certificate_(new QLabel),
-      table_(new QTableWidget),
-      scatter_(new ParetoScatter),
-      waterfall_(new Waterfall),
-      why_(new QTextBrowser),
-      pages_(new QTabWidget),
-      memory_(new MemoryBars),
-      hand_over_(new HandOver) {
+    : Screen(workbench, {.name = "plans", .title = tr("Plans")}, parent) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(make_knobs());
   certificate_->setWordWrap(true);
@@ -97,9 +78,7 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
           "ZeRO for the scenario's model and devices, and ranks the plans by simulated step time. "
           "Takes a few seconds."),
        tr("Search")},
-      [this] { start(); }, both);
-  column->addWidget(notice_, 1);
-  column->addWidget(both, 1);
+      [this] { start(); }, both, *column);
   make_row_table(*table_, fontMetrics());
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setAccessibleName(tr("Plans, best first"));
@@ -120,9 +99,7 @@ void PlansScreen::add_lock(const QString& text,
 }
 
 QWidget* PlansScreen::make_knobs() {
-  auto* knobs = new QWidget;
-  auto* row = new QHBoxLayout(knobs);
-  row->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* row = make_row();
   start_->setToolTip(tr("Finds the fastest plans for this model on these devices"));
   cancel_->setToolTip(tr("Cancels the search and keeps the previous results"));
   row->addWidget(start_);
@@ -144,7 +121,7 @@ QWidget* PlansScreen::make_knobs() {
   add_lock("ZeRO", [](const Strategy& s, FixedChoices& f) { f.zero = s.zero; });
   for (const Lock& lock : locks_) row->addWidget(lock.box);
   row->addStretch(1);
-  return knobs;
+  return row->parentWidget();
 }
 
 QWidget* PlansScreen::make_details() {
@@ -161,7 +138,7 @@ void PlansScreen::add_actions(ActionSet& actions) {
   actions.add({"plans.search", MenuId::kPlan, tr("&Search plans"),
                tr("Finds the fastest plans for this model on these devices"), shortcuts("Ctrl+P")},
               [this] {
-                workbench().show_screen(name());
+                workbench().show_screen(traits().name);
                 start();
               });
   actions.add({"plans.cancel", MenuId::kPlan, tr("&Cancel search"), {}, shortcuts("Ctrl+.")},
@@ -182,12 +159,10 @@ void PlansScreen::add_actions(ActionSet& actions) {
                  {},
                  shortcuts(QString("Alt+%1").arg(page + 1))},
                 [this, page] {
-                  workbench().show_screen(name());
+                  workbench().show_screen(traits().name);
                   pages_->setCurrentIndex(page);
                 });
 }
-
-bool PlansScreen::is_settled() { return !is_searching_; }
 
 // ---- searching ----------------------------------------------------------------------------------
 

@@ -3,37 +3,35 @@
 /// command. Strategy parameters can be fixed to the scenario's values.
 #pragma once
 
+#include <QLabel>
+#include <QPushButton>
+#include <QTabWidget>
+#include <QTableWidget>
+#include <QTextBrowser>
 #include <functional>
 #include <optional>
 #include <vector>
+#include "gui/screens/hand_over.hpp"
+#include "gui/widgets/memory_bars.hpp"
+#include "gui/widgets/pareto_scatter.hpp"
+#include "gui/widgets/waterfall.hpp"
 
 #include "gui/screens/screen.hpp"
 #include "gui/session/scenario.hpp"
 #include "planner/search/search.hpp"
 
 class QCheckBox;
-class QLabel;
-class QPushButton;
-class QTabWidget;
-class QTableWidget;
-class QTextBrowser;
 
 namespace meshwright::gui {
 
 class EmptyNotice;
-class HandOver;
-class MemoryBars;
-class ParetoScatter;
-class Waterfall;
 
 class PlansScreen : public Screen {
   Q_OBJECT
  public:
   explicit PlansScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "plans"; }
-  QString title() const override { return tr("Plans"); }
   void add_actions(ActionSet& actions) override;
-  bool is_settled() override;
+  bool is_settled() override { return !is_searching_; }
   /// Searches for the scenario's model, cluster, device count, global batch and sequence length.
   void start();
   void cancel();
@@ -58,16 +56,17 @@ class PlansScreen : public Screen {
   void take_over();
   Scenario scenario_of_plan(std::size_t plan) const;
 
-  QPushButton *start_, *cancel_;
-  QLabel* certificate_;
+  QPushButton* start_ = new QPushButton(tr("&Search"));
+  QPushButton* cancel_ = new QPushButton(tr("&Cancel"));
+  QLabel* certificate_ = new QLabel;
   EmptyNotice* notice_;
-  QTableWidget* table_;
-  ParetoScatter* scatter_;
-  Waterfall* waterfall_;
-  QTextBrowser* why_;
-  QTabWidget* pages_;
-  MemoryBars* memory_;
-  HandOver* hand_over_;
+  QTableWidget* table_ = new QTableWidget;
+  ParetoScatter* scatter_ = new ParetoScatter;
+  Waterfall* waterfall_ = new Waterfall;
+  QTextBrowser* why_ = new QTextBrowser;
+  QTabWidget* pages_ = new QTabWidget;
+  MemoryBars* memory_ = new MemoryBars;
+  HandOver* hand_over_ = new HandOver;
   std::vector<Lock> locks_;
   Scenario asked_;  ///< the scenario of the search
   std::optional<SearchResult> result_;

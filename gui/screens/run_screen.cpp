@@ -1,14 +1,9 @@
 #include "gui/screens/run_screen.hpp"
 
-#include <QComboBox>
 #include <QFile>
 #include <QFileInfo>
 #include <QHBoxLayout>
-#include <QLabel>
-#include <QPlainTextEdit>
-#include <QPushButton>
 #include <QRegularExpression>
-#include <QSpinBox>
 #include <QTemporaryDir>
 #include <QVBoxLayout>
 
@@ -17,11 +12,9 @@
 #include "core/timeline/timeline_of.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/timeline/trace_files.hpp"
-#include "gui/timeline_view/timeline_view.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
-#include "gui/widgets/loss_chart.hpp"
 #include "gui/widgets/theme.hpp"
 
 namespace meshwright::gui {
@@ -34,17 +27,7 @@ std::optional<RunProgress> run_progress_from_line(const QString& line) {
 }
 
 RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      clock_(new QComboBox),
-      ranks_(new QComboBox),
-      steps_(new QSpinBox),
-      start_(new QPushButton(tr("&Run"))),
-      cancel_(new QPushButton(tr("&Stop"))),
-      compare_(new QPushButton(tr("Co&mpare"))),
-      verdict_(new QLabel),
-      losses_(new LossChart),
-      view_(new TimelineView),
-      output_(new QPlainTextEdit) {
+    : Screen(workbench, {.name = "run", .title = tr("Run")}, parent) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(make_knobs());
   verdict_->setWordWrap(true);
@@ -56,9 +39,7 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
        tr("Trains the model on this machine and measures the timeline. For small models only: all "
           "ranks share the cores of this machine."),
        tr("Run")},
-      [this] { start(); }, both);
-  column->addWidget(notice_, 1);
-  column->addWidget(both, 1);
+      [this] { start(); }, both, *column);
   view_->set_placeholder(tr("Waiting for the first step…"));
   output_->setReadOnly(true);
   output_->setAccessibleName(tr("Run output"));
@@ -70,9 +51,7 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
 }
 
 QWidget* RunScreen::make_knobs() {
-  auto* knobs = new QWidget;
-  auto* row = new QHBoxLayout(knobs);
-  row->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* row = make_row();
   clock_->addItems({"virtual", "wall", "replay"});
   clock_->setToolTip(
       tr("virtual: CPU time of kernels, modeled message times · wall: wall-clock time · replay: "
@@ -102,7 +81,7 @@ QWidget* RunScreen::make_knobs() {
   connect(start_, &QPushButton::clicked, this, &RunScreen::start);
   connect(cancel_, &QPushButton::clicked, this, &RunScreen::cancel);
   connect(compare_, &QPushButton::clicked, this, &RunScreen::open_in_compare);
-  return knobs;
+  return row->parentWidget();
 }
 
 void RunScreen::add_actions(ActionSet& actions) {
@@ -110,7 +89,7 @@ void RunScreen::add_actions(ActionSet& actions) {
       {"run.start", MenuId::kRun, tr("&Run scenario"),
        tr("Runs the scenario on this machine and measures its timeline"), shortcuts("Ctrl+R")},
       [this] {
-        workbench().show_screen(name());
+        workbench().show_screen(traits().name);
         start();
       });
   actions.add({"run.stop", MenuId::kRun, tr("&Stop run"),
@@ -120,8 +99,6 @@ void RunScreen::add_actions(ActionSet& actions) {
                tr("Compares the measured timeline with the prediction"), shortcuts("Ctrl+Alt+R")},
               [this] { open_in_compare(); });
 }
-
-bool RunScreen::is_settled() { return !cancel_->isEnabled(); }
 
 void RunScreen::start() {
   const auto simulation = workbench().sound_simulation();

@@ -2,25 +2,25 @@
 /// measured timeline as it grows.
 #pragma once
 
+#include <QComboBox>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QSpinBox>
 #include <memory>
 #include <optional>
+#include "gui/timeline_view/timeline_view.hpp"
+#include "gui/widgets/loss_chart.hpp"
 
 #include "gui/screens/screen.hpp"
 #include "gui/session/child_program.hpp"
 #include "gui/timeline/tracks.hpp"
 
-class QComboBox;
-class QLabel;
-class QPlainTextEdit;
-class QPushButton;
-class QSpinBox;
 class QTemporaryDir;
 
 namespace meshwright::gui {
 
 class EmptyNotice;
-class LossChart;
-class TimelineView;
 
 /// A progress line of `meshwright run`: "step   3  loss 4.1253  12.504 ms".
 struct RunProgress {
@@ -35,10 +35,8 @@ class RunScreen : public Screen {
   Q_OBJECT
  public:
   explicit RunScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "run"; }
-  QString title() const override { return tr("Run"); }
   void add_actions(ActionSet& actions) override;
-  bool is_settled() override;
+  bool is_settled() override { return !cancel_->isEnabled(); }
   void start();
   /// Stops the run and keeps the steps measured so far; see ChildProgram::interrupt().
   void cancel();
@@ -56,14 +54,17 @@ class RunScreen : public Screen {
   void end(const ChildProgramEnd& end);
   void open_in_compare();
 
-  QComboBox *clock_, *ranks_;
-  QSpinBox* steps_;
-  QPushButton *start_, *cancel_, *compare_;
-  QLabel* verdict_;
+  QComboBox* clock_ = new QComboBox;
+  QComboBox* ranks_ = new QComboBox;
+  QSpinBox* steps_ = new QSpinBox;
+  QPushButton* start_ = new QPushButton(tr("&Run"));
+  QPushButton* cancel_ = new QPushButton(tr("&Stop"));
+  QPushButton* compare_ = new QPushButton(tr("Co&mpare"));
+  QLabel* verdict_ = new QLabel;
   EmptyNotice* notice_;
-  LossChart* losses_;
-  TimelineView* view_;
-  QPlainTextEdit* output_;
+  LossChart* losses_ = new LossChart;
+  TimelineView* view_ = new TimelineView;
+  QPlainTextEdit* output_ = new QPlainTextEdit;
   /// Plan and traces of the latest run; shared with jobs. Outlives the program that writes to it.
   std::shared_ptr<QTemporaryDir> folder_;
   ChildProgram program_;

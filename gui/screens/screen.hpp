@@ -11,20 +11,20 @@ namespace meshwright::gui {
 class ActionSet;
 class Workbench;
 
+struct ScreenTraits {
+  QString name;   ///< stable and never translated: "explore"; for --screen, settings and tests
+  QString title;  ///< of the tab: tr("Explore")
+  bool uses_scenario = true;   ///< the scenario panel and the key figures are shown with it
+  bool shows_toolbar = false;  ///< the timeline toolbar is shown with it
+};
+
 class Screen : public QWidget {
   Q_OBJECT
  public:
-  explicit Screen(Workbench& workbench, QWidget* parent = nullptr)
-      : QWidget(parent), workbench_(workbench) {}
+  Screen(Workbench& workbench, ScreenTraits traits, QWidget* parent)
+      : QWidget(parent), workbench_(workbench), traits_(std::move(traits)) {}
 
-  /// Stable and never translated: "explore". Used by --screen, settings and tests.
-  virtual QString name() const = 0;
-  /// The tab title: tr("Explore").
-  virtual QString title() const = 0;
-  /// True if the scenario panel and the key figures are shown with this screen.
-  virtual bool uses_scenario() const { return true; }
-  /// True if the timeline toolbar is shown with this screen.
-  virtual bool shows_toolbar() const { return false; }
+  const ScreenTraits& traits() const { return traits_; }
   /// Adds the actions of this screen; called once.
   virtual void add_actions(ActionSet&) {}
   /// Widget for the inspector dock while this screen is in front; null for none. The screen keeps a
@@ -43,6 +43,7 @@ class Screen : public QWidget {
 
  private:
   Workbench& workbench_;
+  ScreenTraits traits_;
 };
 
 }  // namespace meshwright::gui

@@ -1,8 +1,6 @@
 #include "gui/screens/sweep_screen.hpp"
 
-#include <QComboBox>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <mutex>
@@ -78,15 +76,9 @@ std::vector<double> levels_between(const ValueGrid& values) {
 }  // namespace
 
 SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      rows_(new QComboBox),
-      columns_(new QComboBox),
-      figure_(new QComboBox),
-      note_(new QLabel),
-      map_(new HeatMap) {
+    : Screen(workbench, {.name = "sweep", .title = tr("Sweep")}, parent) {
   auto* column = new QVBoxLayout(this);
-  auto* row = new QHBoxLayout;
-  column->addLayout(row);
+  QHBoxLayout* row = add_row(*column);
   for (int knob = 0; knob < kSweepKnobCount; ++knob)
     for (QComboBox* box : {rows_, columns_}) box->addItem(title_of(static_cast<SweepKnob>(knob)));
   rows_->setCurrentIndex(static_cast<int>(SweepKnob::kPipeline));
@@ -119,7 +111,7 @@ void SweepScreen::add_actions(ActionSet& actions) {
       {"sweep.schedules", MenuId::kTools, tr("Sweep &schedules"),
        tr("Sweeps all schedules over the number of micro-batches"), shortcuts("Ctrl+Alt+S")},
       [this] {
-        workbench().show_screen(name());
+        workbench().show_screen(traits().name);
         rows_->setCurrentIndex(static_cast<int>(SweepKnob::kSchedule));
         columns_->setCurrentIndex(static_cast<int>(SweepKnob::kMicrobatches));
       });
@@ -133,8 +125,6 @@ void SweepScreen::add_actions(ActionSet& actions) {
 void SweepScreen::come_to_front() {
   if (grid_.scenarios.empty() || base_ != workbench().scenario().scenario()) start();
 }
-
-bool SweepScreen::is_settled() { return !grid_.cells.empty(); }
 
 void SweepScreen::start() {
   base_ = workbench().scenario().scenario();

@@ -2,6 +2,8 @@
 /// contour lines; a click applies the cell to the scenario.
 #pragma once
 
+#include <QComboBox>
+#include <QLabel>
 #include <optional>
 #include <vector>
 
@@ -9,20 +11,15 @@
 #include "gui/session/sweep_axis.hpp"
 #include "gui/widgets/heat_map.hpp"
 
-class QComboBox;
-class QLabel;
-
 namespace meshwright::gui {
 
 class SweepScreen : public Screen {
   Q_OBJECT
  public:
   explicit SweepScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "sweep"; }
-  QString title() const override { return tr("Sweep"); }
   void add_actions(ActionSet& actions) override;
   void come_to_front() override;
-  bool is_settled() override;
+  bool is_settled() override { return !grid_.cells.empty(); }
   HeatMap& map() { return *map_; }
 
  private:
@@ -41,9 +38,11 @@ class SweepScreen : public Screen {
   void show_grid();
   void take_over(int row, int column);
 
-  QComboBox *rows_, *columns_, *figure_;
-  QLabel* note_;
-  HeatMap* map_;
+  QComboBox* rows_ = new QComboBox;
+  QComboBox* columns_ = new QComboBox;
+  QComboBox* figure_ = new QComboBox;
+  QLabel* note_ = new QLabel;
+  HeatMap* map_ = new HeatMap;
   Grid grid_;
   Scenario base_;
 };

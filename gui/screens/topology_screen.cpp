@@ -1,20 +1,17 @@
 #include "gui/screens/topology_screen.hpp"
 
-#include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QScrollArea>
-#include <QTableWidget>
 #include <QVBoxLayout>
 #include <set>
 
+#include "core/base/value_named.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
-#include "gui/widgets/topology_map.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -23,17 +20,9 @@ namespace {
 QString label_of(Axis axis) { return qstring_of(name_of(axis)).toUpper(); }
 
 QString network_text(LocalNetworkKind kind) {
-  switch (kind) {
-    case LocalNetworkKind::kNvSwitch:
-      return TopologyScreen::tr("NVSwitch");
-    case LocalNetworkKind::kNvLinkMesh:
-      return TopologyScreen::tr("NVLink mesh");
-    case LocalNetworkKind::kPcie:
-      return TopologyScreen::tr("PCIe");
-    case LocalNetworkKind::kSharedMemory:
-      return TopologyScreen::tr("shared memory");
-  }
-  return {};
+  const std::array texts{TopologyScreen::tr("NVSwitch"), TopologyScreen::tr("NVLink mesh"),
+                         TopologyScreen::tr("PCIe"), TopologyScreen::tr("shared memory")};
+  return entry_of(texts, kind);
 }
 
 /// "node3.device1.local.out" → "n3.d1.local.out", for the narrow dock.
@@ -62,15 +51,9 @@ std::vector<int> nodes_of_job(const Cluster& cluster, int ranks) {
 }  // namespace
 
 TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      axis_(new QComboBox),
-      cluster_(new QLabel),
-      device_(new QLabel),
-      map_(new TopologyMap),
-      table_(new QTableWidget(0, 3)) {
+    : Screen(workbench, {.name = "topology", .title = tr("Topology")}, parent) {
   auto* column = new QVBoxLayout(this);
-  auto* head = new QHBoxLayout;
-  column->addLayout(head);
+  QHBoxLayout* head = add_row(*column);
   add_labeled(*head, tr("Process &groups"), axis_);
   axis_->setAccessibleName(tr("Process groups"));
   axis_->setToolTip(
@@ -116,8 +99,6 @@ void TopologyScreen::showEvent(QShowEvent* event) {
 bool TopologyScreen::is_settled() {
   return workbench().is_up_to_date() && links_of_ == workbench().sound_simulation();
 }
-
-QWidget* TopologyScreen::inspector() { return table_; }
 
 void TopologyScreen::show_simulation() {
   const auto s = workbench().sound_simulation();

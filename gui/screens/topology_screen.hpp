@@ -2,29 +2,25 @@
 /// process groups of a device, and the nodes they span.
 #pragma once
 
+#include <QComboBox>
+#include <QLabel>
+#include <QTableWidget>
 #include <memory>
 #include <optional>
+#include "gui/widgets/topology_map.hpp"
 
 #include "gui/screens/screen.hpp"
 #include "gui/session/simulation.hpp"
 #include "simulator/predict/link_use.hpp"
 
-class QComboBox;
-class QLabel;
-class QTableWidget;
-
 namespace meshwright::gui {
-
-class TopologyMap;
 
 class TopologyScreen : public Screen {
   Q_OBJECT
  public:
   explicit TopologyScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "topology"; }
-  QString title() const override { return tr("Topology"); }
   void add_actions(ActionSet& actions) override;
-  QWidget* inspector() override;
+  QWidget* inspector() override { return table_; }
   bool is_settled() override;
   /// Link utilization of the current scenario; null
   /// until computed, or if the scenario is too large.
@@ -40,10 +36,11 @@ class TopologyScreen : public Screen {
   void find_links();
   void show_links();
 
-  QComboBox* axis_;
-  QLabel *cluster_, *device_;
-  TopologyMap* map_;
-  QTableWidget* table_;
+  QComboBox* axis_ = new QComboBox;
+  QLabel* cluster_ = new QLabel;
+  QLabel* device_ = new QLabel;
+  TopologyMap* map_ = new TopologyMap;
+  QTableWidget* table_ = new QTableWidget(0, 3);
   std::shared_ptr<const Simulation> links_of_;
   std::optional<LinkUses> links_;
 };

@@ -2,12 +2,9 @@
 
 #include <QDragEnterEvent>
 #include <QFileInfo>
-#include <QFrame>
 #include <QGridLayout>
 #include <QLabel>
-#include <QListWidget>
 #include <QMimeData>
-#include <QPushButton>
 #include <QSettings>
 #include <QStyle>
 #include <QToolButton>
@@ -82,10 +79,8 @@ void keep_scenario(const Scenario& scenario) {
 }
 
 WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent),
-      continue_(new QPushButton),
-      recent_(new QListWidget),
-      drop_zone_(new QFrame) {
+    : Screen(workbench, {.name = "welcome", .title = tr("Welcome"), .uses_scenario = false},
+             parent) {
   setAcceptDrops(true);
   auto* outer = new QHBoxLayout(this);
   auto* column = new QVBoxLayout;

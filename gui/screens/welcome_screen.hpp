@@ -1,12 +1,12 @@
 /// S1: examples, the scenario of the last session, recent files and a drop zone for files.
 #pragma once
 
+#include <QFrame>
+#include <QListWidget>
+#include <QPushButton>
 #include "gui/screens/screen.hpp"
 #include "gui/session/scenario.hpp"
 
-class QFrame;
-class QListWidget;
-class QPushButton;
 class QVBoxLayout;
 
 namespace meshwright::gui {
@@ -15,9 +15,6 @@ class WelcomeScreen : public Screen {
   Q_OBJECT
  public:
   explicit WelcomeScreen(Workbench& workbench, QWidget* parent = nullptr);
-  QString name() const override { return "welcome"; }
-  QString title() const override { return tr("Welcome"); }
-  bool uses_scenario() const override { return false; }
   void add_actions(ActionSet& actions) override;
   void come_to_front() override;
 
@@ -31,9 +28,9 @@ class WelcomeScreen : public Screen {
   void open_example(const QString& name);
   void show_drop_zone_active(bool active);
   void open_kept_scenario();
-  QPushButton* continue_;
-  QListWidget* recent_;
-  QFrame* drop_zone_;
+  QPushButton* continue_ = new QPushButton;
+  QListWidget* recent_ = new QListWidget;
+  QFrame* drop_zone_ = new QFrame;
 };
 
 /// Recently opened files, latest first; stored between runs of the program.

@@ -14,17 +14,13 @@ class CounterLanePainter : private LaneCanvas {
     fill_background();
     switch (lane.kind) {
       case LaneKind::kMemory:
-        paint_memory();
-        break;
+        return paint_memory();
       case LaneKind::kInFlight:
-        paint_in_flight();
-        break;
+        return paint_in_flight();
       case LaneKind::kLinks:
-        paint_links();
-        break;
+        return paint_links();
       case LaneKind::kDifference:
-        paint_difference();
-        break;
+        return paint_difference();
       case LaneKind::kSlices:
         break;
     }

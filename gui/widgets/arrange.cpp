@@ -17,6 +17,18 @@ QSplitter* make_splitter(Qt::Orientation orientation, std::initializer_list<Spli
   return splitter;
 }
 
+QHBoxLayout* make_row() {
+  auto* row = new QHBoxLayout(new QWidget);
+  row->setContentsMargins(0, 0, 0, 0);
+  return row;
+}
+
+QHBoxLayout* add_row(QBoxLayout& column) {
+  auto* row = new QHBoxLayout;
+  column.addLayout(row);
+  return row;
+}
+
 void add_labeled(QBoxLayout& row, const QString& label, QWidget* input) {
   auto* name = new QLabel(label);
   name->setBuddy(input);

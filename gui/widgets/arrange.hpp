@@ -6,6 +6,7 @@
 
 class QBoxLayout;
 class QDialog;
+class QHBoxLayout;
 class QTableWidget;
 
 namespace meshwright::gui {
@@ -15,6 +16,11 @@ struct SplitterPart {
   int stretch = 0;
 };
 QSplitter* make_splitter(Qt::Orientation orientation, std::initializer_list<SplitterPart> parts);
+
+/// A row without margins, in a widget of its own: its parentWidget().
+QHBoxLayout* make_row();
+/// A row below the items of `column`.
+QHBoxLayout* add_row(QBoxLayout& column);
 
 /// Appends an input after its label, which becomes its accessible name.
 void add_labeled(QBoxLayout& row, const QString& label, QWidget* input);

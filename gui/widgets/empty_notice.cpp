@@ -6,8 +6,11 @@
 
 namespace meshwright::gui {
 
-EmptyNotice::EmptyNotice(const Text& text, const std::function<void()>& pressed, QWidget* content)
+EmptyNotice::EmptyNotice(const Text& text, const std::function<void()>& pressed, QWidget* content,
+                         QBoxLayout& place)
     : content_(content) {
+  place.addWidget(this, 1);
+  place.addWidget(content_, 1);
   content_->hide();
   auto* column = new QVBoxLayout(this);
   column->addStretch(2);

@@ -5,6 +5,8 @@
 #include <QWidget>
 #include <functional>
 
+class QBoxLayout;
+
 namespace meshwright::gui {
 
 class EmptyNotice : public QWidget {
@@ -13,8 +15,9 @@ class EmptyNotice : public QWidget {
   struct Text {
     QString title, text, button;  ///< no button if `button` is empty
   };
-  /// Hides `content` until give_way() is called.
-  EmptyNotice(const Text& text, const std::function<void()>& pressed, QWidget* content);
+  /// Adds itself and `content` to `place`; `content` is hidden until give_way() is called.
+  EmptyNotice(const Text& text, const std::function<void()>& pressed, QWidget* content,
+              QBoxLayout& place);
   /// Shows the content instead of the notice.
   void give_way();
 

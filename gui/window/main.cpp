@@ -117,7 +117,8 @@ int main(int argc, char** argv) {
   speak(application, workbench.preferences().values().language);
   MainWindow window(workbench);
   if (parser.isSet("list-screens")) {
-    for (const Screen* screen : window.screens()) QTextStream(stdout) << screen->name() << "\n";
+    for (const Screen* screen : window.screens())
+      QTextStream(stdout) << screen->traits().name << "\n";
     return 0;
   }
   if (parser.isSet("size")) window.resize(size_from(parser.value("size")));

@@ -55,7 +55,7 @@ MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
   resize(kUsual);
   restore_state();
   apply_preferences();
-  show_screen(screens_.front()->name());
+  show_screen(screens_.front()->traits().name);
 }
 
 MainWindow::~MainWindow() = default;
@@ -79,7 +79,7 @@ void MainWindow::build_center() {
   screens_ = make_screens(workbench_, stack_);
   for (Screen* screen : screens_) {
     stack_->addWidget(screen);
-    tabs_->addTab(screen->title());
+    tabs_->addTab(screen->traits().title);
   }
   column->addWidget(tabs_);
   column->addWidget(kpis_);
@@ -142,7 +142,7 @@ void MainWindow::connect_workbench() {
 
 Screen* MainWindow::find_screen(const QString& name) const {
   for (Screen* screen : screens_)
-    if (screen->name() == name) return screen;
+    if (screen->traits().name == name) return screen;
   return nullptr;
 }
 
@@ -152,7 +152,7 @@ Screen* MainWindow::current_screen() const {
 
 void MainWindow::show_screen(const QString& name) {
   for (std::size_t i = 0; i < screens_.size(); ++i)
-    if (screens_[i]->name() == name) {
+    if (screens_[i]->traits().name == name) {
       tabs_->setCurrentIndex(static_cast<int>(i));
       bring_to_front(static_cast<int>(i));
     }
@@ -163,9 +163,9 @@ void MainWindow::bring_to_front(int index) {
   stack_->setCurrentIndex(index);
   inspectors_->setCurrentIndex(index);
   inspector_dock_->setVisible(screen->inspector() != nullptr);
-  scenario_dock_->setVisible(screen->uses_scenario());
-  kpis_->setVisible(screen->uses_scenario());
-  toolbar_->setVisible(screen->shows_toolbar());
+  scenario_dock_->setVisible(screen->traits().uses_scenario);
+  kpis_->setVisible(screen->traits().uses_scenario);
+  toolbar_->setVisible(screen->traits().shows_toolbar);
   screen->come_to_front();
   screen->setFocus(Qt::OtherFocusReason);
 }
@@ -193,7 +193,7 @@ void MainWindow::take_file(const std::shared_ptr<const OpenedFile>& file) {
   add_recent_file(path);
   for (Screen* screen : screens_) {
     if (!screen->take(*file)) continue;
-    show_screen(screen->name());
+    show_screen(screen->traits().name);
     workbench_.log(tr("Opened %1").arg(path));
     return;
   }

@@ -111,9 +111,9 @@ void MainWindow::add_go_actions() {
     ++number;
     QList<QKeySequence> keys;
     if (number <= 9) keys = {QKeySequence(QString::number(number))};
-    actions_->add({"go." + screen->name(), MenuId::kGo, screen->title(),
-                   tr("Shows the %1 screen").arg(screen->title()), keys},
-                  [this, name = screen->name()] { show_screen(name); });
+    actions_->add({"go." + screen->traits().name, MenuId::kGo, screen->traits().title,
+                   tr("Shows the %1 screen").arg(screen->traits().title), keys},
+                  [this, name = screen->traits().name] { show_screen(name); });
   }
   actions_->add({"go.scenario", MenuId::kGo, tr("Scenario &parameters"),
                  tr("Moves the keyboard focus to the scenario panel"), shortcuts("Ctrl+K")},

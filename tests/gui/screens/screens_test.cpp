@@ -384,7 +384,7 @@ TEST_F(ScreensTest, RecalibrationComparesBeforeAndAfter) {
   trigger("compare.recalibrate");
   ASSERT_TRUE(QTest::qWaitFor([&] { return compare.error_before().has_value(); }, 240'000));
   ASSERT_TRUE(settles());
-  EXPECT_EQ(window->current_screen()->name(), "compare");
+  EXPECT_EQ(window->current_screen()->traits().name, "compare");
   EXPECT_NEAR(*compare.error_before(), -0.5, 1e-3);
   EXPECT_FALSE(workbench->scenario().scenario().calibration_file.empty());
   ASSERT_TRUE(compare.comparison().report);

@@ -55,7 +55,7 @@ TEST_F(MainWindowTest, SurvivesEveryActionOnEveryScreen) {
   for (const Screen* screen : window->screens()) {
     for (const QString& name : names) {
       if (name == "file.quit") continue;  // closing_test.cpp has it
-      window->show_screen(screen->name());
+      window->show_screen(screen->traits().name);
       QAction* action = window->actions().find(name);
       ASSERT_NE(action, nullptr);
       action->trigger();
@@ -145,7 +145,7 @@ TEST_F(MainWindowTest, RestoresTheLastSession) {
   again.actions().find("file.continue")->trigger();
   ASSERT_TRUE(QTest::qWaitFor([&] { return again.is_settled(); }, kPatienceMs));
   EXPECT_EQ(next.scenario().scenario(), left);
-  EXPECT_EQ(again.current_screen()->name(), "explore");
+  EXPECT_EQ(again.current_screen()->traits().name, "explore");
 }
 
 TEST_F(MainWindowTest, OpensEveryExampleWithinASecond) {
@@ -157,7 +157,7 @@ TEST_F(MainWindowTest, OpensEveryExampleWithinASecond) {
     ASSERT_TRUE(QTest::qWaitFor([&] { return workbench->is_up_to_date(); }, kPatienceMs));
     EXPECT_TRUE(workbench->simulation()->is_sound())
         << example.name << ": " << workbench->simulation()->problems.front().what;
-    EXPECT_EQ(window->current_screen()->name(), "explore");
+    EXPECT_EQ(window->current_screen()->traits().name, "explore");
     RecordProperty(std::string(example.name), static_cast<int>(timer.elapsed()));
     EXPECT_LT(timer.elapsed(), 1000) << example.name;
   }
@@ -269,7 +269,7 @@ TEST_F(MainWindowTest, RunsTheActionTypedIntoThePalette) {
   ASSERT_NE(palette, nullptr);
   QTest::keyClicks(palette->findChild<QLineEdit*>(), "explore screen");
   QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
-  EXPECT_EQ(window->current_screen()->name(), "explore");
+  EXPECT_EQ(window->current_screen()->traits().name, "explore");
 }
 
 struct BrokenFile {
@@ -370,8 +370,8 @@ TEST_F(MainWindowTest, ReadsHeldKeysFromPreferences) {
 TEST_F(MainWindowTest, SavesAScreenshotOfEveryScreen) {
   QTemporaryDir folder;
   for (const Screen* screen : window->screens()) {
-    window->show_screen(screen->name());
-    const QString path = folder.filePath(screen->name() + ".png");
+    window->show_screen(screen->traits().name);
+    const QString path = folder.filePath(screen->traits().name + ".png");
     EXPECT_EQ(save_screenshot(*window, path).toStdString(), "");
     EXPECT_EQ(QImage(path).size(), window->size() * window->devicePixelRatio());
   }

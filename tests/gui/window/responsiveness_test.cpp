@@ -83,7 +83,7 @@ class ResponsivenessTest : public WindowTest {
   void begin() {
     ASSERT_TRUE(settles());
     for (const Screen* screen : window->screens()) {  // first time: fonts and images are made
-      window->show_screen(screen->name());
+      window->show_screen(screen->traits().name);
       ASSERT_TRUE(settles());
     }
   }
@@ -107,10 +107,10 @@ TEST_F(ResponsivenessTest, IsKeptWhileASliderMoves) {
 TEST_F(ResponsivenessTest, IsKeptWhileScreensChange) {
   begin();
   for (const Screen* screen : window->screens())
-    check(screen->name().toUtf8().constData(), [&] {
-      window->show_screen(screen->name() == "welcome" ? "explore" : "welcome");
+    check(screen->traits().name.toUtf8().constData(), [&] {
+      window->show_screen(screen->traits().name == "welcome" ? "explore" : "welcome");
       QTest::qWait(20);
-      window->show_screen(screen->name());
+      window->show_screen(screen->traits().name);
     });
 }
 
