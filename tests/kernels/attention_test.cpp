@@ -7,6 +7,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// `heads`: sequences, heads, key-value heads; `lengths`: of queries and keys; `sizes`: of keys and
+/// values.
+AttentionShape shape_of(std::array<std::int64_t, 3> heads, std::array<std::int64_t, 2> lengths,
+                        std::array<std::int64_t, 2> sizes, float scale = 1) {
+  return {heads[0], heads[1], heads[2], lengths[0], lengths[1], sizes[0], sizes[1], scale};
+}
+
 /// Inputs of one shape and all results.
 struct AttentionCase {
   AttentionShape s;
@@ -69,14 +76,9 @@ TEST(AttentionReference, ValuesByHand) {
 // Positions 5 and 6 against keys at 4, 5, 6 with a window of 2: (4, 5) and (5, 6). All scores are
 // equal, so the result is the mean of the values 1, 2, 4.
 TEST(AttentionReference, MasksByPositionAndWindow) {
-  AttentionCase c({.queries = 2,
-                   .keys = 3,
-                   .key_size = 1,
-                   .value_size = 1,
-                   .window = 2,
-                   .first_query = 5,
-                   .first_key = 4},
-                  Dtype::kFp32);
+  AttentionShape s = shape_of({1, 1, 1}, {2, 3}, {1, 1});
+  s.window = 2, s.first_query = 5, s.first_key = 4;
+  AttentionCase c(s, Dtype::kFp32);
   c.q.fill(0);
   c.v.set(0, 1), c.v.set(1, 2), c.v.set(2, 4);
   c.run_forward(reference_kernels());
@@ -100,15 +102,8 @@ TEST(AttentionReference, IncludesSinksInTheSoftmax) {
 }
 
 TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
-  AttentionShape s{.sequences = 2,
-                   .heads = 2,
-                   .key_value_heads = 1,
-                   .queries = 3,
-                   .keys = 4,
-                   .key_size = 2,
-                   .value_size = 3,
-                   .scale = 0.7F,
-                   .first_query = 1};
+  AttentionShape s = shape_of({2, 2, 1}, {3, 4}, {2, 3}, 0.7F);
+  s.first_query = 1;
   s.dropout = {.mask = {.probability = 0.4F, .key = 5}, .length = 8, .first_head = 1, .heads = 4};
   AttentionCase c(s, Dtype::kFp32);
   TestMatrix sinks(1, 2), dsinks(1, 2);
@@ -134,20 +129,9 @@ TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
 }
 
 TEST(AttentionReference, GradientsEqualFiniteDifferences) {
-  for (const AttentionShape& s : {AttentionShape{.heads = 2,
-                                 .key_value_heads = 1,
-                                 .queries = 3,
-                                 .keys = 3,
-                                 .key_size = 2,
-                                 .value_size = 3,
-                                 .scale = 0.7F},
-                                  AttentionShape{.queries = 2,
-                                  .keys = 4,
-                                  .key_size = 3,
-                                  .value_size = 1,
-                                  .scale = 0.5F,
-                                  .window = 2,
-                                  .first_query = 2}}) {
+  AttentionShape windowed = shape_of({1, 1, 1}, {2, 4}, {3, 1}, 0.5F);
+  windowed.window = 2, windowed.first_query = 2;
+  for (const AttentionShape& s : {shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F), windowed}) {
     AttentionCase c(s, Dtype::kFp32);
     c.run_forward(reference_kernels());
     c.run_backward(reference_kernels());
@@ -161,62 +145,29 @@ TEST(AttentionReference, GradientsEqualFiniteDifferences) {
 std::vector<AttentionShape> attention_shapes() {
   std::vector<AttentionShape> shapes;
   for (const std::int64_t length : {0, 1, 3, 17, 63, 65, 131, 260})
-    for (const bool causal : {true, false})
-      shapes.push_back({.sequences = length < 64 ? 2 : 1,
-                        .heads = 2,
-                        .key_value_heads = 2,
-                        .queries = length,
-                        .keys = length,
-                        .key_size = 16,
-                        .value_size = 16,
-                        .scale = 0.25F,
-                        .causal = causal});
+    for (const bool causal : {true, false}) {
+      shapes.push_back(shape_of({length < 64 ? 2 : 1, 2, 2}, {length, length}, {16, 16}, 0.25F));
+      shapes.back().causal = causal;
+    }
   // Grouped-query heads; keys and values of different, odd sizes; queries after the keys.
-  shapes.push_back({.sequences = 2,
-                    .heads = 6,
-                    .key_value_heads = 2,
-                    .queries = 50,
-                    .keys = 50,
-                    .key_size = 24,
-                    .value_size = 16,
-                    .scale = 0.2F});
-  shapes.push_back({.heads = 3,
-                    .key_value_heads = 1,
-                    .queries = 49,
-                    .keys = 140,
-                    .key_size = 7,
-                    .value_size = 13,
-                    .scale = 0.3F,
-                    .first_query = 91});
+  shapes.push_back(shape_of({2, 6, 2}, {50, 50}, {24, 16}, 0.2F));
+  shapes.push_back(shape_of({1, 3, 1}, {49, 140}, {7, 13}, 0.3F));
+  shapes.back().first_query = 91;
   // Heads as wide as those of large models.
-  shapes.push_back({.heads = 2,
-                    .key_value_heads = 1,
-                    .queries = 70,
-                    .keys = 70,
-                    .key_size = 128,
-                    .value_size = 120,
-                    .scale = 0.09F});
+  shapes.push_back(shape_of({1, 2, 1}, {70, 70}, {128, 120}, 0.09F));
   // Windows that mask whole tiles; blocks of a ring that are partly or fully masked.
   shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
   shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
   shapes.push_back({.queries = 20, .keys = 20, .key_size = 8, .value_size = 8, .first_key = 20});
   // Dropout with a subset of the heads and keys that do not start at 0.
-  shapes.push_back({.sequences = 2,
-                    .heads = 4,
-                    .key_value_heads = 2,
-                    .queries = 70,
-                    .keys = 150,
-                    .key_size = 8,
-                    .value_size = 16,
-                    .scale = 0.3F,
-                    .window = 120,
-                    .first_query = 130,
-                    .first_key = 20,
-                    .dropout = {.mask = {.probability = 0.3F, .key = 77},
-                                .first_sequence = 3,
-                                .length = 512,
-                                .first_head = 2,
-                                .heads = 8}});
+  AttentionShape dropped = shape_of({2, 4, 2}, {70, 150}, {8, 16}, 0.3F);
+  dropped.window = 120, dropped.first_query = 130, dropped.first_key = 20;
+  dropped.dropout = {.mask = {.probability = 0.3F, .key = 77},
+                     .first_sequence = 3,
+                     .length = 512,
+                     .first_head = 2,
+                     .heads = 8};
+  shapes.push_back(dropped);
   shapes.push_back({.queries = 20, .keys = 0, .key_size = 8, .value_size = 8, .causal = false});
   return shapes;
 }
@@ -295,14 +246,8 @@ TEST_P(AttentionVariant, SinksEqualTheReference) {
 // Ring attention: queries [40, 80) against three blocks of keys, one of which is in the future.
 // Merged results and summed gradients equal those of all keys at once.
 TEST_P(AttentionVariant, MergedBlocksGiveTheFullResult) {
-  AttentionShape s{.heads = 2,
-                   .key_value_heads = 1,
-                   .queries = 40,
-                   .keys = 120,
-                   .key_size = 8,
-                   .value_size = 6,
-                   .scale = 0.5F,
-                   .first_query = 40};
+  AttentionShape s = shape_of({1, 2, 1}, {40, 120}, {8, 6}, 0.5F);
+  s.first_query = 40;
   AttentionCase whole(s, Dtype::kFp32);
   whole.run_forward(reference());
   whole.run_backward(reference());

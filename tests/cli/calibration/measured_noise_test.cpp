@@ -7,20 +7,15 @@
 #include "models/load/this_machine.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
+#include "tests/core/cost/two_core_machine.hpp"
 
 namespace meshwright {
 namespace {
 
 Calibration machine_without_noise() {
   Calibration calibration;
-  calibration.machine = MeasuredMachine{
-      .processor = "by hand",
-      .cores = 2,
-      .memory = Bytes(std::int64_t{1} << 33),
-      .message_latency = Seconds(1e-5),
-      .message_bandwidth = BytesPerSecond(4e9),
-      .memory_bandwidth = BytesPerSecond(1e10),
-      .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}, {Dtype::kBf16, FlopsPerSecond(5e10)}}};
+  calibration.machine = two_core_machine();
+  calibration.machine->peak[Dtype::kBf16] = FlopsPerSecond(5e10);
   return calibration;
 }
 

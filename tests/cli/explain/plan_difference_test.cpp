@@ -7,6 +7,7 @@
 
 #include "tests/cli/program_fixture.hpp"
 #include "tests/golden.hpp"
+#include "tests/values_of.hpp"
 
 namespace meshwright {
 namespace {
@@ -135,12 +136,6 @@ JobFlags gpt2_job() {
   return flags;
 }
 
-std::vector<std::string> names_of(const std::vector<DifferingChoice>& choices) {
-  std::vector<std::string> names;
-  for (const DifferingChoice& choice : choices) names.push_back(choice.name);
-  return names;
-}
-
 TEST(PlanDifference, ListsTheChoicesThatDiffer) {
   JobFlags flags = gpt2_job();
   const Job a = load_job(flags);
@@ -150,7 +145,7 @@ TEST(PlanDifference, ListsTheChoicesThatDiffer) {
   flags.sources.trainer = "torchtitan";
   const Job b = load_job(flags);
   const PlanDifference d = compare_plans(a, b);
-  EXPECT_THAT(names_of(d.choices),
+  EXPECT_THAT(values_of(d.choices, &DifferingChoice::name),
               ElementsAre("trainer", "pp", "dp", "zero", "bucket", "layers per stage"));
   EXPECT_EQ(d.choices[1].a, "1");
   EXPECT_EQ(d.choices[1].b, "2");

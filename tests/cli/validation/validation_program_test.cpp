@@ -8,6 +8,7 @@
 #include "core/cost/calibration.hpp"
 #include "core/formats/file.hpp"
 #include "tests/cli/program_fixture.hpp"
+#include "tests/core/cost/two_core_machine.hpp"
 
 namespace meshwright {
 namespace {
@@ -36,13 +37,7 @@ class ValidationProgram : public ProgramTest {
   void calibrate(Seconds product = Seconds(1e-5)) const {
     Calibration calibration;
     calibration.provenance["date"] = "by hand";
-    calibration.machine = MeasuredMachine{.processor = "test processor",
-                                          .cores = 2,
-                                          .memory = Bytes(std::int64_t{8} << 30),
-                                          .message_latency = Seconds(1e-5),
-                                          .message_bandwidth = BytesPerSecond(4e9),
-                                          .memory_bandwidth = BytesPerSecond(1e10),
-                                          .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}}};
+    calibration.machine = two_core_machine();
     KernelCurve products{.family = {.kind = KernelKind::kGemm}, .points = {}};
     for (const int m : {16, 64})
       products.points.push_back({.m = m,

@@ -202,24 +202,10 @@ TEST(RankOrderText, ReadsBackWhatItWritesAndNothingElse) {
 // replicas; without context ranks.
 TEST(RankOrder, DeterminesTheStrides) {
   const ParallelDegrees d{.data = 5, .pipeline = 7, .context = 3, .tensor = 2, .expert = 10};
-  const RankStrides usual = strides_of(d, {});
-  EXPECT_EQ(usual, (RankStrides{.tensor = 1,
-                                .context = 2,
-                                .data = 6,
-                                .pipeline = 30,
-                                .expert_tensor = 1,
-                                .expert = 1,
-                                .expert_data = 10,
-                                .expert_pipeline = 30}));
+  // Of tensor, context, data and pipeline ranks; expert-tensor, expert, expert-data, and again.
+  EXPECT_EQ(strides_of(d, {}), (RankStrides{1, 2, 6, 30, 1, 1, 10, 30}));
   const RankOrder other = *rank_order_from_text("pp-dp-ep-cp-tp");
-  EXPECT_EQ(strides_of(d, other), (RankStrides{.tensor = 105,
-                                               .context = 35,
-                                               .data = 7,
-                                               .pipeline = 1,
-                                               .expert_tensor = 210,
-                                               .expert = 21,
-                                               .expert_data = 7,
-                                               .expert_pipeline = 1}));
+  EXPECT_EQ(strides_of(d, other), (RankStrides{105, 35, 7, 1, 210, 21, 7, 1}));
   for (int rank = 0; rank < 210; ++rank)
     EXPECT_EQ(rank_at(d, coordinate_of(d, RankId(rank), other), other), RankId(rank));
 }

@@ -12,7 +12,6 @@ namespace meshwright {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using namespace testing_models;
 
@@ -154,7 +153,7 @@ TEST(ShardedOutputLayer, RejectsOptionsThatSplitPasses) {
   const ModelGraph model = gpt({.blocks = 4});
   const auto problems = check_plan(plan_of(s, 4), model, cluster_of(2, 4));
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_THAT(problems.front().what, HasSubstr("cannot be combined with ZeRO 2 or 3"));
+  EXPECT_THAT(problems.front().what, testing::HasSubstr("cannot be combined with ZeRO 2 or 3"));
   s.zero = 1;
   EXPECT_THAT(check_plan(plan_of(s, 4), model, cluster_of(2, 4)), IsEmpty());
 }

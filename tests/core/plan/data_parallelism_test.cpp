@@ -15,7 +15,6 @@ namespace meshwright {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using namespace testing_models;
 
@@ -34,7 +33,7 @@ TEST(GradientBucketText, ReadsBackWhatItWrites) {
 TEST(DataParallelism, KeepsAllItsFieldsInAPlanFile) {
   PlanFile file;
   file.plan = even_plan(strategy_of({.data = 8}, 2), 4, 1);
-  EXPECT_THAT(to_json(file.plan.strategy), testing::Not(HasSubstr("bucket")));  // as usual
+  EXPECT_THAT(to_json(file.plan.strategy), testing::Not(testing::HasSubstr("bucket")));  // as usual
   file.plan.strategy.zero = 3;
   file.plan.strategy.data_parallelism = {.kind = DataParallelKind::kRing,
                                          .algorithm = CollectiveAlgorithm::kRing,

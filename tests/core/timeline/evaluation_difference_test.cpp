@@ -55,11 +55,10 @@ Evaluation second() {
   e.ranks[0].exposed_communication[static_cast<std::size_t>(Axis::kTensor)] = Ticks(8);
   e.ranks[1].exposed_communication[static_cast<std::size_t>(Axis::kTensor)] = Ticks(12);
   e.multiplicity = {2, 2};
-  MemoryAmounts small, large;
-  small[MemoryClass::kWeights] = Bytes(70);
-  large[MemoryClass::kWeights] = Bytes(60);
-  large[MemoryClass::kActivations] = Bytes(30);
-  e.peak_memory = {small, large};
+  e.peak_memory.resize(2);
+  e.peak_memory[0][MemoryClass::kWeights] = Bytes(70);
+  e.peak_memory[1][MemoryClass::kWeights] = Bytes(60);
+  e.peak_memory[1][MemoryClass::kActivations] = Bytes(30);
   return e;
 }
 

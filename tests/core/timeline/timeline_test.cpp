@@ -9,7 +9,6 @@ namespace meshwright {
 namespace {
 using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 Timeline two_spans() {
@@ -36,7 +35,7 @@ TEST(CheckTimeline, FindsEveryBrokenReference) {
   t.spans[1].track = 2;
   t.flows = {{0, 2}};
   t.tracks[1] = t.tracks[0];
-  EXPECT_THAT(check_timeline(t), ElementsAre(HasSubstr("duplicate track 1"),
+  EXPECT_THAT(check_timeline(t), ElementsAre(testing::HasSubstr("duplicate track 1"),
                                              "span 0: name 2 is out of range (2 names)",
                                              "span 1: track 2 is out of range (2 tracks)",
                                              "flow 0: span 0 or 2 is out of range (2 spans)"));

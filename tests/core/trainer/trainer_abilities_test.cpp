@@ -7,6 +7,7 @@
 
 #include "core/plan/plan.hpp"
 #include "core/trainer/trainer.hpp"
+#include "tests/values_of.hpp"
 
 namespace meshwright {
 namespace {
@@ -37,9 +38,7 @@ Trainer trainer_named(const char* name) {
 }
 
 std::vector<std::string> whats(const std::vector<Diagnostic>& problems) {
-  std::vector<std::string> texts;
-  for (const Diagnostic& problem : problems) texts.push_back(problem.what);
-  return texts;
+  return values_of(problems, &Diagnostic::what);
 }
 
 TEST(TrainerAbilities, WithoutListsAcceptEveryPlan) {

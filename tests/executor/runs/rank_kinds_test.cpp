@@ -187,11 +187,17 @@ RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
   return {TimelineClock::kWall, std::chrono::steady_clock::now() - ago, links};
 }
 
+class VirtualClock : public testing::Test {
+ protected:
+  VirtualClock() {
+    clock.measure_by([] { return worked; });
+  }
+  static inline Ticks worked;
+  RankClock clock{TimelineClock::kVirtual, RankClock::Moment()};
+};
+
 /// 3 ticks of work, 50 of waiting, 4 of work.
-TEST(RankClock, ExcludesWaitsInsideKernels) {
-  static Ticks worked;
-  RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
-  clock.measure_by([] { return worked; });
+TEST_F(VirtualClock, ExcludesWaitsInsideKernels) {
   clock.start_task(Ticks(100), true);
   clock.start_kernel();
   worked += Ticks(3);
@@ -204,10 +210,7 @@ TEST(RankClock, ExcludesWaitsInsideKernels) {
 }
 
 /// Work of 7 ticks at 100 before a collective is attributed to the update that starts at 200.
-TEST(RankClock, AddsDeferredKernelsToOneLaterTask) {
-  static Ticks worked;
-  RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
-  clock.measure_by([] { return worked; });
+TEST_F(VirtualClock, AddsDeferredKernelsToOneLaterTask) {
   clock.start_task(Ticks(100), false);
   clock.start_kernel();
   worked += Ticks(7);

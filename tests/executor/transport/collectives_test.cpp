@@ -34,6 +34,14 @@ float sum_over(int ranks, int i) {
   return sum;
 }
 
+/// Every rank holds the sums over all ranks.
+void expect_sums(const std::vector<std::vector<float>>& results, int count) {
+  const int ranks = static_cast<int>(results.size());
+  for (const auto& values : results)
+    for (int i = 0; i < count; ++i)
+      ASSERT_EQ(values[static_cast<std::size_t>(i)], sum_over(ranks, i)) << "element " << i;
+}
+
 TEST(Blocks, AreEqualExceptTheLastOnes) {
   // ceil(10 / 4) = 3: 0-3, 3-6, 6-9, 9-10; ceil(2 / 4) = 1: two blocks are empty.
   EXPECT_EQ(block_of(10, 4, 0), (Block{0, 3}));
@@ -51,9 +59,7 @@ TEST_P(OnRanks, AllReduceSumsEverywhere) {
     group.all_reduce(std::span(values), Ticks());
     return values;
   });
-  for (const auto& values : results)
-    for (int i = 0; i < count; ++i)
-      ASSERT_EQ(values[static_cast<std::size_t>(i)], sum_over(ranks, i)) << "element " << i;
+  expect_sums(results, count);
 }
 
 TEST_P(OnRanks, ReduceScatterThenAllGatherIsAllReduce) {
@@ -67,9 +73,7 @@ TEST_P(OnRanks, ReduceScatterThenAllGatherIsAllReduce) {
     group.all_gather(std::as_writable_bytes(std::span(values)), sizeof(float), Ticks());
     return values;
   });
-  for (const auto& values : results)
-    for (int i = 0; i < count; ++i)
-      ASSERT_EQ(values[static_cast<std::size_t>(i)], sum_over(ranks, i)) << "element " << i;
+  expect_sums(results, count);
 }
 
 TEST_P(OnRanks, EveryMemberLearnsWhenTheLastWasReady) {

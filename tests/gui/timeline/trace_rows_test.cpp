@@ -15,7 +15,6 @@ namespace meshwright::gui {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(PipelineAction, ParsesPyTorchNames) {
@@ -152,7 +151,7 @@ TEST(TraceFiles, RejectDuplicateRanks) {
   EXPECT_GE(calls, 2);
   EXPECT_EQ(both.rows.front().rank, 0);
   EXPECT_EQ(both.rows.back().rank, 1);
-  EXPECT_THAT(both.notes.front(), HasSubstr("1 shared collectives"));
+  EXPECT_THAT(both.notes.front(), testing::HasSubstr("1 shared collectives"));
 }
 
 TEST(TraceFiles, RejectUnknownFormats) {

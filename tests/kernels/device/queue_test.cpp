@@ -37,6 +37,8 @@ class Queue : public testing::Test {
   DeviceQueue queue{late_kernels(), late_device(), QueueTiming::kNone};
   KernelTable kernels = queued_kernels(Backend::kCpu);
   Launch launch{.stream = &queue};
+  /// Fits once, not twice.
+  static Bytes most() { return Bytes(late_device().memory().value / 4 * 3); }
 };
 
 TEST_F(Queue, HoldsOnlyItsOwnAllocations) {
@@ -82,27 +84,24 @@ TEST_F(Queue, ReportsRequestedAndFreeMemory) {
 
 // Freed memory is available again once the work that used it is done, which requires a wait.
 TEST_F(Queue, WaitsForMemoryInUse) {
-  const Bytes most(late_device().memory().value / 4 * 3);
-  std::byte* first = queue.allocate(most);
+  std::byte* first = queue.allocate(most());
   queue.release(first);
-  EXPECT_EQ(queue.allocate(most), first);
+  EXPECT_EQ(queue.allocate(most()), first);
 }
 
 // On a shared device, memory freed by another queue becomes available once that queue's work is
 // done, which this queue cannot wait for.
 TEST_F(Queue, WaitsForMemoryInUseByAnotherQueue) {
-  const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
-  std::byte* first = other.allocate(most);
+  std::byte* first = other.allocate(most());
   other.release(first);
-  EXPECT_EQ(queue.allocate(most), first);
+  EXPECT_EQ(queue.allocate(most()), first);
 }
 
 TEST_F(Queue, FailsIfNoMemoryIsReleased) {
-  const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
-  other.allocate(most);
-  EXPECT_THROW(queue.allocate(most), RuntimeFailure);
+  other.allocate(most());
+  EXPECT_THROW(queue.allocate(most()), RuntimeFailure);
 }
 
 TEST_F(Queue, StagesWritesUntilTheyAreCopied) {
