@@ -219,14 +219,14 @@ using OperatorShape =
 #undef MESHWRIGHT_ALTERNATIVE
 
 struct Operator {
-  std::string name;  ///< "layer7.attention.query"
-  OperatorShape shape;
-  std::vector<TensorId> inputs;   ///< activations read
-  std::vector<TensorId> outputs;  ///< activations written
-  std::vector<TensorId> parameters;
+  std::string name = {};  ///< "layer7.attention.query"
+  OperatorShape shape = {};
+  std::vector<TensorId> inputs = {};   ///< activations read
+  std::vector<TensorId> outputs = {};  ///< activations written
+  std::vector<TensorId> parameters = {};
   /// Saved activations, counted as in Korthikanti et al. (arXiv 2205.05198, section 4.1). A tensor
   /// saved by two operators of a layer is stored once.
-  std::vector<TensorId> kept;
+  std::vector<TensorId> kept = {};
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 

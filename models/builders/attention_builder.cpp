@@ -32,12 +32,9 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
       writer.activation("attention.rotated_key", {.width = keys, .cut = ActivationCut::kFeatures}),
       heads.values};
   writer.add("attention.rotary",
-             {.name = {},
-              .shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0)},
+             {.shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0)},
               .inputs = {heads.queries, heads.keys},
-              .outputs = {rotated.queries, rotated.keys},
-              .parameters = {},
-              .kept = {}});
+              .outputs = {rotated.queries, rotated.keys}});
   return rotated;
 }
 
@@ -93,12 +90,9 @@ Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& con
   const ActivationTensor per_head{.width = width, .cut = ActivationCut::kFeatures};
   const TensorId rotated_queries = writer.activation("attention.rotated_query", per_head);
   const TensorId keys = writer.activation("attention.rotated_key", per_head);
-  writer.add("attention.rotary", {.name = {},
-                                  .shape = RotaryEmbedding{(a.heads + 1) * l.rotary_size},
+  writer.add("attention.rotary", {.shape = RotaryEmbedding{(a.heads + 1) * l.rotary_size},
                                   .inputs = {queries, expanded[0], compressed[1]},
-                                  .outputs = {rotated_queries, keys},
-                                  .parameters = {},
-                                  .kept = {}});
+                                  .outputs = {rotated_queries, keys}});
   return {rotated_queries, keys, expanded[1]};
 }
 
@@ -123,8 +117,7 @@ TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
     parameters.push_back(writer.parameter("attention.sinks", {{a.heads}, ParameterCut::kTensor}));
   const TensorId context = writer.activation(
       "attention.context", {.width = a.heads * a.value_size, .cut = ActivationCut::kFeatures});
-  writer.add("attention.core", {.name = {},
-                                .shape = Attention{.heads = a.heads,
+  writer.add("attention.core", {.shape = Attention{.heads = a.heads,
                                                    .key_value_heads = a.key_value_heads,
                                                    .key_size = key_size,
                                                    .value_size = a.value_size,

@@ -25,11 +25,9 @@ TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& 
   const std::string activation_name = fmt::format("{}.activation", spec.name);
   const TensorId activated =
       writer.activation(activation_name, {.width = width, .cut = ActivationCut::kFeatures});
-  writer.add(activation_name, {.name = {},
-                               .shape = Activation{spec.shape.activation, width, false},
+  writer.add(activation_name, {.shape = Activation{spec.shape.activation, width, false},
                                .inputs = raised,
                                .outputs = {activated},
-                               .parameters = {},
                                .kept = raised});
   return writer.linear({.name = fmt::format("{}.down", spec.name),
                         .in = width,
@@ -50,8 +48,7 @@ TensorId write_router(GraphWriter& writer, std::int64_t hidden, const ExpertsCon
                          {{e.experts}, ParameterCut::kReplicated, /*trained_by_gradient=*/false}));
   const TensorId scores =
       writer.activation("router.scores", {.width = e.experts, .element = ElementWidth::kFloat32});
-  writer.add("router", {.name = {},
-                        .shape = Router{hidden, e.experts, e.experts_per_token},
+  writer.add("router", {.shape = Router{hidden, e.experts, e.experts_per_token},
                         .inputs = {input},
                         .outputs = {scores},
                         .parameters = std::move(parameters),
@@ -78,8 +75,7 @@ TensorId write_expert_linear(GraphWriter& writer, const ExpertsConfig& e,
       {.width = spec.out,
        .routed = true,
        .cut = spec.cut == LinearCut::kColumn ? ActivationCut::kFeatures : ActivationCut::kTokens});
-  writer.add(spec.name, {.name = {},
-                         .shape = ExpertLinear{e.experts, e.experts_per_token, spec.in, spec.out,
+  writer.add(spec.name, {.shape = ExpertLinear{e.experts, e.experts_per_token, spec.in, spec.out,
                                                e.bias, spec.cut},
                          .inputs = {input},
                          .outputs = {output},
@@ -94,30 +90,23 @@ TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsCo
                        TensorId input) {
   const TensorId scores = write_router(writer, hidden, e, input);
   const TensorId rows = writer.activation("experts.rows", {.width = hidden, .routed = true});
-  writer.add("experts.dispatch", {.name = {},
-                                  .shape = TokenDispatch{hidden, e.experts_per_token},
+  writer.add("experts.dispatch", {.shape = TokenDispatch{hidden, e.experts_per_token},
                                   .inputs = {input, scores},
-                                  .outputs = {rows},
-                                  .parameters = {},
-                                  .kept = {}});
+                                  .outputs = {rows}});
   const TensorId raised =
       write_expert_linear(writer, e, {"experts.gate_up", hidden, 2 * e.width}, rows);
   const TensorId activated = writer.activation(
       "experts.activation", {.width = e.width, .routed = true, .cut = ActivationCut::kFeatures});
-  writer.add("experts.activation", {.name = {},
-                                    .shape = Activation{ActivationKind::kSwiGlu, e.width, true},
+  writer.add("experts.activation", {.shape = Activation{ActivationKind::kSwiGlu, e.width, true},
                                     .inputs = {raised},
                                     .outputs = {activated},
-                                    .parameters = {},
                                     .kept = {raised}});
   const TensorId lowered =
       write_expert_linear(writer, e, {"experts.down", e.width, hidden, LinearCut::kRow}, activated);
   const TensorId combined = writer.activation("experts.combine", {.width = hidden});
-  writer.add("experts.combine", {.name = {},
-                                 .shape = TokenCombine{hidden, e.experts_per_token},
+  writer.add("experts.combine", {.shape = TokenCombine{hidden, e.experts_per_token},
                                  .inputs = {lowered, scores},
                                  .outputs = {combined},
-                                 .parameters = {},
                                  .kept = {lowered}});
   return combined;
 }
@@ -130,19 +119,16 @@ TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const Ex
   if (!e.shared_gate) return output;
   const TensorId weight = writer.parameter("shared_experts.gate.weight", {{hidden, 1}});
   const TensorId gate = writer.activation("shared_experts.gate", {.width = 1});
-  writer.add("shared_experts.gate", {.name = {},
-                                     .shape = Linear{hidden, 1, false, LinearCut::kReplicated},
+  writer.add("shared_experts.gate", {.shape = Linear{hidden, 1, false, LinearCut::kReplicated},
                                      .inputs = {input},
                                      .outputs = {gate},
                                      .parameters = {weight},
                                      .kept = {input}});
   // sigmoid(x w) scales the output: the product saves both factors for its gradient.
   const TensorId gated = writer.activation("shared_experts.gated", {.width = hidden});
-  writer.add("shared_experts.gated", {.name = {},
-                                      .shape = RowGate{hidden},
+  writer.add("shared_experts.gated", {.shape = RowGate{hidden},
                                       .inputs = {output, gate},
                                       .outputs = {gated},
-                                      .parameters = {},
                                       .kept = {output, gate}});
   return gated;
 }

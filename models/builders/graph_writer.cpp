@@ -57,12 +57,7 @@ GraphWriter::Lookup GraphWriter::lookup(std::string_view name, std::int64_t rows
                                         std::int64_t width, ParameterCut cut) {
   const TensorId table = parameter(fmt::format("{}.weight", name), {{rows, width}, cut});
   const TensorId output = activation(name, {.width = width});
-  add(name, {.name = {},
-             .shape = EmbeddingLookup{rows, width},
-             .inputs = {},
-             .outputs = {output},
-             .parameters = {table},
-             .kept = {}});
+  add(name, {.shape = EmbeddingLookup{rows, width}, .outputs = {output}, .parameters = {table}});
   return {output, table};
 }
 
@@ -72,8 +67,7 @@ TensorId GraphWriter::norm(std::string_view name, TensorId input, NormKind kind,
   if (kind == NormKind::kLayerNorm)
     parameters.push_back(parameter(fmt::format("{}.bias", name), {{width}}));
   const TensorId output = activation(name, {.width = width});
-  add(name, {.name = {},
-             .shape = Norm{kind, width},
+  add(name, {.shape = Norm{kind, width},
              .inputs = {input},
              .outputs = {output},
              .parameters = std::move(parameters),
@@ -86,8 +80,7 @@ TensorId GraphWriter::head_norm(std::string_view name, TensorId input, std::int6
   const TensorId weight = parameter(fmt::format("{}.weight", name), {{head_size}});
   const std::int64_t width = heads * head_size;
   const TensorId output = activation(name, {.width = width, .cut = ActivationCut::kFeatures});
-  add(name, {.name = {},
-             .shape = Norm{NormKind::kRmsNorm, width},
+  add(name, {.shape = Norm{NormKind::kRmsNorm, width},
              .inputs = {input},
              .outputs = {output},
              .parameters = {weight},
@@ -111,8 +104,7 @@ std::vector<TensorId> GraphWriter::linears(const LinearSpec& spec, TensorId inpu
     outputs.push_back(
         activation(widths.size() == 1 ? spec.name : fmt::format("{}.{}", spec.name, i),
                    {.width = widths[i], .cut = output_cut(spec.cut)}));
-  add(spec.name, {.name = {},
-                  .shape = Linear{spec.in, spec.out, spec.bias, spec.cut},
+  add(spec.name, {.shape = Linear{spec.in, spec.out, spec.bias, spec.cut},
                   .inputs = {input},
                   .outputs = outputs,
                   .parameters = std::move(parameters),
@@ -131,22 +123,15 @@ TensorId GraphWriter::residual(std::string_view name, TensorId left, TensorId ri
   if (dropout > 0)
     kept.push_back(activation(fmt::format("{}.dropout_mask", name),
                               {.width = width, .element = ElementWidth::kMask}));
-  add(name, {.name = {},
-             .shape = ResidualAdd{width, dropout},
+  add(name, {.shape = ResidualAdd{width, dropout},
              .inputs = {left, right},
              .outputs = {output},
-             .parameters = {},
              .kept = std::move(kept)});
   return output;
 }
 
 void GraphWriter::loss(TensorId logits, std::int64_t vocabulary) {
-  add("loss", {.name = {},
-               .shape = CrossEntropy{vocabulary},
-               .inputs = {logits},
-               .outputs = {},
-               .parameters = {},
-               .kept = {logits}});
+  add("loss", {.shape = CrossEntropy{vocabulary}, .inputs = {logits}, .kept = {logits}});
 }
 
 }  // namespace meshwright

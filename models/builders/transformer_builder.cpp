@@ -60,11 +60,9 @@ TensorId write_masked_language_transform(GraphWriter& writer, const TransformerC
   const TensorId dense =
       writer.linear({.name = "transform", .in = hidden, .out = hidden, .bias = true}, input);
   const TensorId activated = writer.activation("transform.activation", {.width = hidden});
-  writer.add("transform.activation", {.name = {},
-                                      .shape = Activation{ActivationKind::kGelu, hidden, false},
+  writer.add("transform.activation", {.shape = Activation{ActivationKind::kGelu, hidden, false},
                                       .inputs = {dense},
                                       .outputs = {activated},
-                                      .parameters = {},
                                       .kept = {dense}});
   return writer.norm("transform.norm", activated, config.norm, hidden);
 }
@@ -88,8 +86,7 @@ void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId i
     parameters.push_back(writer.parameter("logits.bias", {{vocabulary}, ParameterCut::kTensor}));
   const TensorId logits =
       writer.activation("logits", {.width = vocabulary, .cut = ActivationCut::kFeatures});
-  writer.add("logits", {.name = {},
-                        .shape = Linear{hidden, vocabulary, bias, LinearCut::kColumn},
+  writer.add("logits", {.shape = Linear{hidden, vocabulary, bias, LinearCut::kColumn},
                         .inputs = {x},
                         .outputs = {logits},
                         .parameters = std::move(parameters),

@@ -18,11 +18,9 @@ namespace {
 
 TensorId write_relu(GraphWriter& writer, const ActivationTensor& shape, TensorId input) {
   const TensorId output = writer.activation("relu", shape);
-  writer.add("relu", {.name = {},
-                      .shape = Activation{ActivationKind::kRelu, shape.width, false},
+  writer.add("relu", {.shape = Activation{ActivationKind::kRelu, shape.width, false},
                       .inputs = {input},
                       .outputs = {output},
-                      .parameters = {},
                       .kept = {input}});
   return output;
 }
