@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/base/check.hpp"
 #include "core/cluster/device_parameters.hpp"

@@ -245,7 +245,7 @@ class TraceWriter {
     write_event(span.end, event::kEnd, uuid_of_track(span.track), [](pbf_writer&) {});
   }
 
-  /// write_fields(e) writes what is particular to the event.
+  /// write_fields(e) writes what is particular to the event. Ends refer to no interned names.
   template <class WriteFields>
   void write_event(Ticks time, std::uint32_t type, std::uint64_t track,
                    const WriteFields& write_fields) {
