@@ -11,13 +11,8 @@
 namespace meshwright {
 namespace {
 
-struct Neighbor {
-  std::string change;
-  Strategy strategy;
-};
-
 /// Changes of one flag that do not change the number of GPUs.
-void add_flag_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
+void add_flag_changes(const Strategy& base, std::vector<ChangedStrategy>& neighbors) {
   const auto add = [&](std::string change, auto edit) {
     Strategy changed = base;
     edit(changed);
@@ -52,7 +47,7 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
 }
 
 /// Doubles one parallel size and halves another.
-void add_split_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
+void add_split_changes(const Strategy& base, std::vector<ChangedStrategy>& neighbors) {
   for (const ParallelSize& more : kDescribedSizes)
     for (const ParallelSize& less : kDescribedSizes) {
       if (!spans_ranks(more) || !spans_ranks(less) || more.size == less.size ||
@@ -68,8 +63,8 @@ void add_split_changes(const Strategy& base, std::vector<Neighbor>& neighbors) {
 }
 
 /// One change for every group of choices in which `to` differs from `from`.
-std::vector<Neighbor> changes_towards(const Strategy& from, const Strategy& to) {
-  std::vector<Neighbor> changes;
+std::vector<ChangedStrategy> changes_towards(const Strategy& from, const Strategy& to) {
+  std::vector<ChangedStrategy> changes;
   const auto add = [&](std::string_view name, auto assign) {
     Strategy changed = from;
     assign(changed);
@@ -106,9 +101,9 @@ TrainingJob job_of(const TrainingJob& job, const Plan& plan) {
 }
 
 std::vector<EvaluatedNeighbor> evaluate_all(const TrainingJob& job,
-                                            const std::vector<Neighbor>& neighbors) {
+                                            const std::vector<ChangedStrategy>& neighbors) {
   std::vector<EvaluatedNeighbor> evaluated;
-  for (const Neighbor& neighbor : neighbors) {
+  for (const ChangedStrategy& neighbor : neighbors) {
     if (job.checkpoint) job.checkpoint();
     try {
       const Plan plan = complete_plan(neighbor.strategy, job.model, job.cluster, job.cost_model);
@@ -171,11 +166,15 @@ std::optional<EvaluatedNeighbor> remedy_for(const TrainingJob& job,
 
 }  // namespace
 
+std::vector<ChangedStrategy> single_changes(const Strategy& base) {
+  std::vector<ChangedStrategy> changes;
+  add_flag_changes(base, changes);
+  add_split_changes(base, changes);
+  return changes;
+}
+
 std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job) {
-  std::vector<Neighbor> neighbors;
-  add_flag_changes(job.plan.strategy, neighbors);
-  add_split_changes(job.plan.strategy, neighbors);
-  return evaluate_all(job, neighbors);
+  return evaluate_all(job, single_changes(job.plan.strategy));
 }
 
 std::vector<EvaluatedNeighbor> evaluate_changes_towards(const TrainingJob& job,

@@ -14,8 +14,15 @@
 
 namespace meshwright {
 
-struct EvaluatedNeighbor {
+struct ChangedStrategy {
   std::string change;  ///< as flags: "--micro-batch 2", "--tp 4 --dp 8"
+  Strategy strategy;
+};
+/// In a fixed order; may be invalid.
+std::vector<ChangedStrategy> single_changes(const Strategy& base);
+
+struct EvaluatedNeighbor {
+  std::string change;  ///< of ChangedStrategy
   PlanFigures figures;
   int fullest_pipeline_rank = 0;
   MemoryAmounts fullest_memory = {};  ///< of the fullest rank, at its peak

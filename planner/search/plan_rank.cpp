@@ -27,8 +27,8 @@ Layout layout_of(const Strategy& s, const FixedChoices& fixed) {
 }
 
 bool has_schedule(const PipelineChoice& pipeline, const Strategy& s) {
-  return s.degrees.pipeline == 1 ||
-         (pipeline.rule->name == s.schedule && pipeline.chunks == s.degrees.chunks);
+  return (s.degrees.pipeline == 1 || pipeline.rule->name == s.schedule) &&
+         pipeline.chunks == s.degrees.chunks;
 }
 
 /// Some recomputed blocks stand for any number of them.
@@ -50,30 +50,16 @@ std::string replication_words(const Strategy& s) {
   return fmt::format("zero {}{}{}", s.zero, options.empty() ? "" : " with ", options);
 }
 
-std::string choice_outside(const Strategy& s, const SearchSpace& space, const FixedChoices& fixed) {
-  const Layout layout = layout_of(s, fixed);
-  const auto branch = std::ranges::find(space.branches, layout, &SearchSpace::Branch::layout);
-  if (branch == space.branches.end())
-    return fmt::format("{}, micro-batch {}{}", split_text(s), s.micro_batch,
-                       layout.tensor_overlap ? ", TP overlap" : "");
-  const auto none_has = [&s](const auto& list, const auto& has) {
-    return std::ranges::none_of(list, [&](const auto& choice) { return has(choice, s); });
-  };
-  if (none_has(space.pipelines(*branch), has_schedule))
-    return fmt::format("{} with {} chunks", s.schedule, s.degrees.chunks);
-  if (none_has(space.recomputes, has_recompute)) return "recompute " + to_text(s.recompute);
-  if (none_has(space.replications(*branch), has_replication)) return replication_words(s);
-  return "";
-}
-
 // ---- candidates at random -----------------------------------------------------------------------
 
 constexpr std::size_t kDrawsOfBatch = 64;
+constexpr int kBitsOfDraws = 32;  ///< so that seeds do not share draws
 
 /// Draws candidates of a space with equal probabilities.
 class Draws {
  public:
-  explicit Draws(const SearchSpace& space) : space_(space) {
+  explicit Draws(const SearchSpace& space, std::uint64_t seed = 0)
+      : space_(space), drawn_(seed << kBitsOfDraws) {
     for (const SearchSpace::Branch& branch : space.branches)
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + space.candidates_below(branch));
   }
@@ -100,7 +86,7 @@ class Draws {
  private:
   const SearchSpace& space_;
   std::vector<std::int64_t> ends_;  ///< number of candidates up to and including each branch
-  std::uint64_t drawn_ = 0;
+  std::uint64_t drawn_;
 };
 
 /// The step time of a candidate. nullopt: it is not valid or does not fit.
@@ -113,6 +99,36 @@ std::optional<Ticks> step_time_of(Node node, Branching& branching) {
 }
 
 }  // namespace
+
+std::string choice_outside(const Strategy& s, const SearchSpace& space, const FixedChoices& fixed) {
+  const Layout layout = layout_of(s, fixed);
+  const auto branch = std::ranges::find(space.branches, layout, &SearchSpace::Branch::layout);
+  if (branch == space.branches.end())
+    return fmt::format("{}, micro-batch {}{}", split_text(s), s.micro_batch,
+                       layout.tensor_overlap ? ", TP overlap" : "");
+  const auto none_has = [&s](const auto& list, const auto& has) {
+    return std::ranges::none_of(list, [&](const auto& choice) { return has(choice, s); });
+  };
+  if (none_has(space.pipelines(*branch), has_schedule))
+    return fmt::format("{} with {} chunks", s.schedule, s.degrees.chunks);
+  if (none_has(space.recomputes, has_recompute)) return "recompute " + to_text(s.recompute);
+  if (none_has(space.replications(*branch), has_replication)) return replication_words(s);
+  return "";
+}
+
+std::vector<Candidate> random_candidates(const SearchSpace& space, int count, std::uint64_t seed) {
+  Draws draws(space, seed);
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < count; ++i) {
+    const Node node = draws.next();
+    const SearchSpace::Branch& branch = space.branches[static_cast<std::size_t>(node.branch)];
+    candidates.push_back({branch.layout,
+                          space.pipelines(branch)[static_cast<std::size_t>(node.pipeline)],
+                          space.recomputes[static_cast<std::size_t>(node.recompute)],
+                          space.replications(branch)[static_cast<std::size_t>(node.replication)]});
+  }
+  return candidates;
+}
 
 FixedChoices choices_not_searched(const Strategy& strategy) {
   FixedChoices fixed;

@@ -69,12 +69,40 @@ TEST(PlanRank, NamesWhatTheSpaceDoesNotHave) {
   EXPECT_EQ(outside([](Strategy& s) { s.recompute = {RecomputeKind::kBlocks, 2}; }), "");
   EXPECT_EQ(outside([](Strategy& s) { s.micro_batch = 3; }), "PP2 DP4, micro-batch 3");
   EXPECT_EQ(outside([](Strategy& s) { s.schedule = "naive"; }), "naive with 1 chunks");
+  // Without a pipeline all schedules of one chunk are the same.
+  EXPECT_EQ(outside([](Strategy& s) {
+              s.degrees = {.data = 8};
+              s.schedule = "zb-h1";
+            }),
+            "");
+  EXPECT_EQ(outside([](Strategy& s) {
+              s.degrees = {.data = 8, .chunks = 2};
+              s.schedule = "interleaved-1f1b";
+            }),
+            "interleaved-1f1b with 2 chunks");
   EXPECT_EQ(outside([](Strategy& s) { s.recompute = {RecomputeKind::kSelective}; }),
             "recompute selective");
   EXPECT_THAT(outside([](Strategy& s) {
                 s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1)};
               }),
               HasSubstr("with buckets 1"));
+}
+
+TEST(PlanRank, RandomCandidatesAreOfTheSpaceAndDependOnTheSeed) {
+  constexpr int kCandidates = 100;
+  const SmallJob small = small_job();
+  const SearchSpace space = small.space();
+  const auto strategies = [&](std::uint64_t seed) {
+    std::vector<Strategy> drawn;
+    for (const Candidate& candidate : random_candidates(space, kCandidates, seed))
+      drawn.push_back(strategy_of(candidate, small.goal, small.fixed));
+    return drawn;
+  };
+  const std::vector<Strategy> one = strategies(1);
+  EXPECT_EQ(one.size(), std::size_t{kCandidates});
+  for (const Strategy& strategy : one) EXPECT_EQ(choice_outside(strategy, space, small.fixed), "");
+  EXPECT_EQ(one, strategies(1));
+  EXPECT_NE(one, strategies(2));
 }
 
 TEST(PlanRank, DoesNotDependOnTheNumberOfThreads) {
