@@ -9,6 +9,7 @@
 #include "core/schedule/block_keys.hpp"
 #include "core/schedule/within_limits.hpp"
 #include "planner/synthesis/schedule_construction.hpp"
+#include "planner/synthesis/schedule_device_bounds.hpp"
 #include "planner/synthesis/schedule_local_search.hpp"
 #include "planner/synthesis/schedule_memory_bounds.hpp"
 #include "planner/synthesis/schedule_synthesis.hpp"
@@ -76,6 +77,10 @@ Ticks shortest(const std::vector<Schedule>& seeds, const FrontRequest& request) 
   return least;
 }
 
+std::vector<int> caps_of(const FrontRequest& request, int cap) {
+  return std::vector<int>(static_cast<std::size_t>(request.placement.devices), cap);
+}
+
 /// Searches cap by cap, from several starts if the effort allows: first blocks and sequences as a
 /// whole, by dispatching, then single operations on critical paths.
 class FrontSearch {
@@ -91,7 +96,7 @@ class FrontSearch {
   }
 
   DispatchTask task_with(std::span<const int> caps) const;
-  Schedule best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds);
+  Schedule best(const DispatchTask& task, Ticks bound, std::vector<Schedule> seeds);
 
  private:
   Schedule with_critical_moves(const DispatchTask& task, const Schedule& schedule, Ticks bound,
@@ -122,7 +127,7 @@ Schedule FrontSearch::with_critical_moves(const DispatchTask& task, const Schedu
   return moved;
 }
 
-Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds) {
+Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::vector<Schedule> seeds) {
   constexpr int kPerStart = 400, kMovesPerDispatch = 2;  // a move costs half a dispatch
   const int starts = std::max(1, request_.dispatches_per_cap / kPerStart);
   const int per_start = request_.dispatches_per_cap / starts;
@@ -138,7 +143,8 @@ Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<cons
     search.variation = static_cast<std::uint32_t>(start);
     // Every other start moves operations of the best seed without dispatching it again.
     const bool from_seeds = start % 2 == 1 && !seeds.empty();
-    search.seeds = from_seeds || start == 0 ? seeds : std::span<const Schedule>();
+    search.seeds =
+        from_seeds || start == 0 ? std::span<const Schedule>(seeds) : std::span<const Schedule>();
     search.dispatches = from_seeds ? 3 * static_cast<int>(seeds.size()) : per_start;
     found.push_back(schedule_within_limits(task, search).schedule);
     if (value(found.back()) <= bound) return std::move(found.back());
@@ -197,25 +203,28 @@ std::optional<std::string> problem_of(const FrontRequest& request) {
 
 std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request) {
   MW_CHECK(!problem_of(request));
-  std::vector<Schedule> seeds = seeds_of(request);
-  const Ticks known = shortest(seeds, request);
+  const std::vector<Schedule> published = seeds_of(request);
+  const Ticks known = shortest(published, request);
   const Ticks uncapped = known == Ticks::max() ? Ticks() : bound_within(request, {}, known);
   FrontSearch search(request);
   std::vector<MemoryTimePoint> front;
   for (const int cap : request.caps) {
-    const std::vector<int> caps(static_cast<std::size_t>(request.placement.devices), cap);
-    const DispatchTask task = search.task_with(caps);
+    const DispatchTask task = search.task_with(caps_of(request, cap));
     const Ticks bound = std::max(uncapped, memory_bound(task, request.objective));
-    MemoryTimePoint point{cap, search.best(task, bound, seeds), {}, {}, {}};
+    std::vector<Schedule> seeds = published;
+    if (!front.empty()) seeds.push_back(front.back().schedule);
+    MemoryTimePoint point{cap, search.best(task, bound, std::move(seeds)), {}, {}, {}};
     if (point.schedule.name.empty()) point.schedule.name = "auto";
     point.timing = time_schedule(point.schedule, request.times);
     point.value = value_of(point.timing, request.objective);
-    point.lower_bound = std::min(bound, point.value);
+    point.lower_bound = std::min(point.value, bound);
+    if (!is_proved_optimal(point))
+      point.lower_bound = std::max(point.lower_bound,
+                                   device_bound(task, request.objective, {.known = point.value}));
     // Propagation counts stage-micro-batches.
     if (request.held.empty() && !is_proved_optimal(point))
-      point.lower_bound = std::max(bound, bound_within(request, caps, point.value));
-    if (!front.empty()) seeds.pop_back();
-    seeds.push_back(point.schedule);
+      point.lower_bound =
+          std::max(point.lower_bound, bound_within(request, caps_of(request, cap), point.value));
     front.push_back(std::move(point));
   }
   return front;
@@ -245,9 +254,14 @@ SynthesizedSchedule best_within_caps(const SynthesisRequest& request) {
   Schedule schedule = search.best(task, made.lower_bound, seeds_of(packed));
   const ScheduleTiming timing = time_schedule(schedule, request.times);
   const Ticks value = value_of(timing, request.objective);
-  if (value >= made.value) return made;
-  schedule.name = made.schedule.name;
-  return {std::move(schedule), timing, value, made.lower_bound, "blocks and critical moves"};
+  if (value < made.value) {
+    schedule.name = made.schedule.name;
+    made = {std::move(schedule), timing, value, made.lower_bound, "blocks and critical moves"};
+  }
+  if (!is_proved_optimal(made))
+    made.lower_bound =
+        std::max(made.lower_bound, device_bound(task, request.objective, {.known = made.value}));
+  return made;
 }
 
 }  // namespace meshwright

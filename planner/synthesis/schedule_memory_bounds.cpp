@@ -191,31 +191,34 @@ Ticks idle_of(const std::vector<Visit>& visits, std::int64_t limit, int microbat
   return idle;
 }
 
+Ticks bound_of(const std::vector<Visit>& visits, const DeviceNeed& need, std::int64_t limit,
+               int microbatches, ScheduleObjective objective) {
+  if (visits.empty()) return Ticks();
+  const Ticks area = area_bound(visits, Wide(need.memory_time.value) * microbatches, limit);
+  const Ticks work = need.work * microbatches + idle_of(visits, limit, microbatches);
+  const Ticks head = objective == ScheduleObjective::kMakespan ? visits.front().arrival : Ticks();
+  Ticks bound = head + std::max(area, work);
+  std::int64_t held = 0;
+  for (const Visit& v : visits) {
+    held += v.held;
+    if (held > 0)
+      bound = std::max(bound, rounded_area_bound(visits, limit, held, microbatches, objective));
+  }
+  return bound;
+}
+
 }  // namespace
 
 Ticks memory_bound(const DispatchTask& task, ScheduleObjective objective) {
-  const std::vector<DeviceNeed> needs = needs_of_one_microbatch(task);
-  const std::vector<std::vector<Visit>> visits = visits_of(task);
   Ticks bound;
-  for (std::size_t d = 0; d < needs.size(); ++d) {
-    if (visits[d].empty()) continue;
-    const std::int64_t limit = std::max<std::int64_t>(task.limits[d], 1);
-    const Ticks area =
-        area_bound(visits[d], Wide(needs[d].memory_time.value) * task.microbatches, limit);
-    const Ticks work =
-        needs[d].work * task.microbatches + idle_of(visits[d], limit, task.microbatches);
-    const Ticks head =
-        objective == ScheduleObjective::kMakespan ? visits[d].front().arrival : Ticks();
-    bound = std::max(bound, head + std::max(area, work));
-    std::int64_t held = 0;
-    for (const Visit& v : visits[d]) {
-      held += v.held;
-      if (held > 0)
-        bound = std::max(bound,
-                         rounded_area_bound(visits[d], limit, held, task.microbatches, objective));
-    }
-  }
+  for (std::size_t d = 0; d < task.limits.size(); ++d)
+    bound = std::max(bound, memory_bound(task, d, objective));
   return bound;
+}
+
+Ticks memory_bound(const DispatchTask& task, std::size_t device, ScheduleObjective objective) {
+  return bound_of(visits_of(task)[device], needs_of_one_microbatch(task)[device],
+                  std::max<std::int64_t>(task.limits[device], 1), task.microbatches, objective);
 }
 
 }  // namespace meshwright

@@ -17,5 +17,7 @@ namespace meshwright {
 ///     the work that fits in memory is shorter than the round trip.
 /// For the makespan, the time until the first micro-batch reaches the device is added. O(S^2).
 Ticks memory_bound(const DispatchTask& task, ScheduleObjective objective);
+/// The same for one device.
+Ticks memory_bound(const DispatchTask& task, std::size_t device, ScheduleObjective objective);
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <random>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/schedule/block_keys.hpp"
 #include "core/schedule/timing.hpp"
 #include "planner/synthesis/schedule_bounds.hpp"
+#include "planner/synthesis/schedule_device_bounds.hpp"
 #include "tests/planner/synthesis/schedule_cases.hpp"
 
 namespace meshwright {
@@ -128,7 +130,12 @@ DispatchTask small_task(std::uint32_t seed, const Placement& placement, int micr
   return task;
 }
 
-TEST(MemoryBound, IsNeverAboveTheBestOfAllSmallSchedules) {
+/// A value that no schedule of a small task exceeds.
+constexpr Ticks kAny(1'000'000'000);
+
+/// `bound_of` must not exceed the objective of any schedule.
+void expect_below_every_schedule(
+    const std::function<Ticks(const DispatchTask&, ScheduleObjective)>& bound_of) {
   struct Shape {
     Placement placement;
     int microbatches, least_cap, most_cap;
@@ -144,7 +151,7 @@ TEST(MemoryBound, IsNeverAboveTheBestOfAllSmallSchedules) {
       for (std::uint32_t seed = 1; seed <= 4; ++seed)
         for (const auto objective : {ScheduleObjective::kMakespan, ScheduleObjective::kPeriod}) {
           const DispatchTask task = small_task(seed, shape.placement, shape.microbatches, cap);
-          const Ticks bound = memory_bound(task, objective);
+          const Ticks bound = bound_of(task, objective);
           const std::optional<bool> is_beaten =
               EverySchedule(task, objective, bound - Ticks(1)).can_meet();
           ++cases;
@@ -155,6 +162,73 @@ TEST(MemoryBound, IsNeverAboveTheBestOfAllSmallSchedules) {
               << " micro-batches, " << task.held.size() << " stages";
         }
   EXPECT_GE(decided, cases * 9 / 10);
+}
+
+TEST(MemoryBound, IsNeverAboveTheBestOfAllSmallSchedules) {
+  expect_below_every_schedule([](const DispatchTask& task, ScheduleObjective objective) {
+    return memory_bound(task, objective);
+  });
+}
+
+TEST(DeviceBound, IsNeverAboveTheBestOfAllSmallSchedules) {
+  for (const int labels : {1, 100})
+    expect_below_every_schedule([&](const DispatchTask& task, ScheduleObjective objective) {
+      return device_bound(task, objective, {.known = kAny, .labels_per_state = labels});
+    });
+}
+
+// One device with two stages has no other devices to wait for, so that its bound is the optimum.
+TEST(DeviceBound, IsTheOptimumOfOneDevice) {
+  for (std::uint32_t seed = 1; seed <= 20; ++seed)
+    for (int cap = 2; cap <= 4; ++cap) {
+      const Placement placement = looped_placement(1, 2);
+      const std::vector<int> caps{cap};
+      const DispatchTask task =
+          counted_task(placement, 3, random_request(seed, placement, 3).times, caps);
+      const Ticks bound = device_bound(task, ScheduleObjective::kMakespan,
+                                       {.known = kAny, .labels_per_state = 1000});
+      EXPECT_EQ(EverySchedule(task, ScheduleObjective::kMakespan, bound).can_meet(), true)
+          << "seed " << seed << ", cap " << cap;
+    }
+}
+
+// Two devices in a V, F = I = W = 1, room for 2 on each device. Device 1: after F0 and F1, a
+// micro-batch takes F2 F3 I3 I2 = 4; F2 of the next one needs all room, so that W2, I1, W1 and its
+// own F1 come in between: 4. After the last I2: I1 I0 W0. 2 + 3 x 4 + 2 x 4 + 3 = 25.
+TEST(DeviceBound, SeesThatADeviceWorksWhileMemoryIsFull) {
+  const std::vector<int> caps{2, 2};
+  const DispatchTask task =
+      counted_task(wave_placement(2, 2), 3, uniform_times(4, Ticks(1), Ticks(1), Ticks(1)), caps);
+  EXPECT_EQ(device_bound(task, 1, ScheduleObjective::kMakespan, {.known = kAny}), Ticks(25));
+  // The period of device 0 counts from 0 as well.
+  EXPECT_EQ(device_bound(task, 1, ScheduleObjective::kPeriod, {.known = kAny}), Ticks(25));
+  EXPECT_EQ(device_bound(task, 1, ScheduleObjective::kMakespan, {.known = Ticks(24)}), Ticks(24));
+}
+
+TEST(DeviceBound, IsZeroIfThereAreTooManyLabels) {
+  const std::vector<int> caps{4, 4};
+  const DispatchTask task =
+      counted_task(wave_placement(2, 2), 6, uniform_times(4, Ticks(1), Ticks(1), Ticks(1)), caps);
+  EXPECT_EQ(device_bound(task, 1, ScheduleObjective::kMakespan, {.known = kAny, .most_labels = 10}),
+            Ticks());
+}
+
+// Merging labels can only lower the bound, which then grows with their number.
+TEST(DeviceBound, IsWeakerWithFewerLabels) {
+  int weaker = 0;
+  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+    const Placement placement = wave_placement(3, 2);
+    const std::vector<int> caps{4, 4, 4};
+    const DispatchTask task =
+        counted_task(placement, 6, random_request(seed, placement, 6).times, caps);
+    const auto bound_with = [&](int labels) {
+      return device_bound(task, 2, ScheduleObjective::kMakespan,
+                          {.known = kAny, .labels_per_state = labels});
+    };
+    EXPECT_LE(bound_with(1), bound_with(1000)) << "seed " << seed;
+    weaker += bound_with(1) < bound_with(1000) ? 1 : 0;
+  }
+  EXPECT_GT(weaker, 0);
 }
 
 /// Propagation with the precedences that follow from caps, on the cases that count micro-batches.
