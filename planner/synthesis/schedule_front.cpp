@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/schedule/block_keys.hpp"
 #include "core/schedule/within_limits.hpp"
+#include "planner/synthesis/periodic_pattern.hpp"
 #include "planner/synthesis/schedule_construction.hpp"
 #include "planner/synthesis/schedule_device_bounds.hpp"
 #include "planner/synthesis/schedule_local_search.hpp"
@@ -96,9 +98,11 @@ class FrontSearch {
   }
 
   DispatchTask task_with(std::span<const int> caps) const;
+  /// For several tasks, call it with ascending limits.
   Schedule best(const DispatchTask& task, Ticks bound, std::vector<Schedule> seeds);
 
  private:
+  std::optional<Schedule> periodic(const DispatchTask& task);
   Schedule with_critical_moves(const DispatchTask& task, const Schedule& schedule, Ticks bound,
                                int moves);
 
@@ -107,7 +111,37 @@ class FrontSearch {
   OperationNetwork network_;
   Ticks offset_;
   std::optional<TabuSearch> tabu_;  ///< of network_
+  std::optional<PatternSearch> patterns_;
 };
+
+/// The best schedule that starts from a periodic pattern; nothing if no pattern is found.
+std::optional<Schedule> FrontSearch::periodic(const DispatchTask& task) {
+  constexpr int kPlacements = 4'000;
+  constexpr std::array kSlackPercents{0, 25, 50, 100};  // of the interval
+  if (!patterns_) patterns_.emplace(task, 1);
+  patterns_->set_limits(task.limits);
+  const std::optional<PeriodicPattern> pattern =
+      patterns_->improve(least_interval(task), kPlacements);
+  if (!pattern) return std::nullopt;
+  Dispatcher dispatcher(task);
+  DispatchRule rule;
+  rule.keys = keys_of(task, *pattern);
+  std::optional<Schedule> best;
+  Ticks best_value = Ticks::max();
+  for (const int percent : kSlackPercents)
+    for (const double patience : {0.5, 1.0}) {
+      rule.slack = pattern->interval * percent / 100;
+      rule.patience = patience;
+      const std::optional<DispatchOutcome> outcome = dispatcher.run(rule, best_value);
+      if (!outcome) continue;
+      const Ticks value =
+          request_.objective == ScheduleObjective::kMakespan ? outcome->makespan : outcome->period;
+      if (value >= best_value) continue;
+      best_value = value;
+      best = dispatcher.schedule();
+    }
+  return best;
+}
 
 DispatchTask FrontSearch::task_with(std::span<const int> caps) const {
   DispatchTask task = counted_task(request_.placement, request_.microbatches, request_.times, caps);
@@ -138,6 +172,7 @@ Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::vector<Sc
   const auto value = [&](const Schedule& s) {
     return value_of(time_schedule(s, request_.times), request_.objective);
   };
+  if (std::optional<Schedule> pattern = periodic(task)) seeds.push_back(std::move(*pattern));
   std::vector<Schedule> found;
   for (int start = 0; start < starts; ++start) {
     search.variation = static_cast<std::uint32_t>(start);
