@@ -31,6 +31,17 @@ bool ConstraintPropagation::could_meet(Ticks target, std::int64_t most_visits) {
 
 bool ConstraintPropagation::propagate(std::int64_t most_visits) {
   for (std::size_t machine = 0; machine < forwards_.size(); ++machine) mark_stale(machine);
+  return narrow(most_visits);
+}
+
+bool ConstraintPropagation::propagate_from(std::int32_t operation, std::int64_t most_visits) {
+  for (auto* machines : {&forwards_, &backwards_})
+    for (SortedOperations& machine : *machines) machine.is_stale = false;
+  mark_stale(at(network_.machine[at(operation)]));
+  return narrow(most_visits);
+}
+
+bool ConstraintPropagation::narrow(std::int64_t most_visits) {
   if (!follow_precedences()) return false;
   const std::int64_t last_visit =
       visits_ +

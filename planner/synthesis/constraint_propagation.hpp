@@ -33,6 +33,7 @@ class ConstraintPropagation {
 
  private:
   friend class ScheduleBranching;
+  friend class ScheduleShaving;
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
   struct TreeNode {
     Ticks work, end;                    ///< of the chosen operations: total work, earliest end
@@ -48,6 +49,9 @@ class ConstraintPropagation {
   };
 
   bool propagate(std::int64_t most_visits = kUnlimited);
+  /// The same if only the window of one operation has changed since.
+  bool propagate_from(std::int32_t operation, std::int64_t most_visits = kUnlimited);
+  bool narrow(std::int64_t most_visits);
   bool follow_precedences();
   void mark_stale(std::size_t machine);
   void resort(std::vector<std::int32_t>& operations, const std::vector<Ticks>& times,

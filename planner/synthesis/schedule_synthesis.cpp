@@ -14,6 +14,7 @@
 #include "planner/synthesis/schedule_justification.hpp"
 #include "planner/synthesis/schedule_local_search.hpp"
 #include "planner/synthesis/schedule_repetition.hpp"
+#include "planner/synthesis/schedule_shaving.hpp"
 
 namespace meshwright {
 namespace {
@@ -60,7 +61,7 @@ class Synthesizer {
     branch();
     walk();
     search_locally();
-    raise_bound();
+    prove();
     return result();
   }
 
@@ -112,6 +113,7 @@ class Synthesizer {
   void branch();
   void walk();
   void search_locally();
+  void prove();
   SynthesizedSchedule result();
 
   const SynthesisRequest& request_;
@@ -369,6 +371,15 @@ void Synthesizer::search_locally() {
   for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i)
     improve(i == 0 ? best_.starts : pool_[i].starts, share);
   if (!is_done()) improve(best_.starts, effort_ - spent_);
+}
+
+/// Raises the bound in addition to the effort of the search: by shaving if the best schedule may be
+/// optimal.
+void Synthesizer::prove() {
+  constexpr std::int64_t kShare = 4, kSmallGap = 128;  // fractions of the effort and of the bound
+  if (best_.value - bound_ > bound_ / kSmallGap) return raise_bound();
+  if (best_.value <= bound_ || !period_.is_exact || network_.size() > kLargestSearched) return;
+  bound_ = shaving_bound(network_, propagation_, bound_, best_.value, effort_ / kShare);
 }
 
 SynthesizedSchedule Synthesizer::result() {

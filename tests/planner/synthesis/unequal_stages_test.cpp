@@ -42,12 +42,12 @@ void expect_proved_or_close(ScheduleObjective objective, const Limits& limits) {
 
 TEST(UnequalStages, MakespansAreProvedOrClose) {
   expect_proved_or_close(ScheduleObjective::kMakespan,
-                         {.fewest_proved = 56, .mean_gap = 0.0002, .worst_gap = 0.003});
+                         {.fewest_proved = 58, .mean_gap = 0.0002, .worst_gap = 0.003});
 }
 
 TEST(UnequalStages, PeriodsAreProvedOrClose) {
   expect_proved_or_close(ScheduleObjective::kPeriod,
-                         {.fewest_proved = 54, .mean_gap = 0.0003, .worst_gap = 0.004});
+                         {.fewest_proved = 55, .mean_gap = 0.0003, .worst_gap = 0.004});
 }
 
 /// The 20 largest of 240 pipelines: 32 stages, 256 micro-batches.
