@@ -95,7 +95,8 @@ std::string certificate_json(const SearchCertificate& certificate, Seconds time)
     pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
   return PlanJson{{"candidates", certificate.candidates},         {"pruned", pruned},
                   {"simulated", certificate.simulated},           {"seconds", time.value},
-                  {"proved_optimal", certificate.proved_optimal}, {"gap", certificate.gap}}
+                  {"proved_optimal", certificate.proved_optimal}, {"gap", certificate.gap},
+                  {"refined_by", certificate.refined_by}}
       .dump();
 }
 

@@ -96,7 +96,8 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
                               std::int64_t of) { progress.show("candidates", done, of); },
               .canceled = is_interrupted,
               .is_out_of_time = [&] { return limit && elapsed() > *limit; },
-              .selects_nodes = true});
+              .selects_nodes = true,
+              .refines = true});
   search_run.time = elapsed();
   if (search_run.result.plans.empty()) stop_if_interrupted();
 }

@@ -46,7 +46,8 @@ void search_for(const Trainer& trainer, const PlanFlags& flags, const PlanSearch
                           .progress = {},
                           .canceled = is_interrupted,
                           .is_out_of_time = is_out_of_time,
-                          .selects_nodes = true});
+                          .selects_nodes = true,
+                          .refines = true});
   best.proved_optimal = found.certificate.proved_optimal;
   if (found.plans.empty()) {
     best.problem = found.infeasible ? found.infeasible->reason : "the search was interrupted";

@@ -1,6 +1,7 @@
 #include "cli/reports/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -284,10 +285,14 @@ std::string certificate_text(const SearchCertificate& certificate, Seconds time)
     pruned += fmt::format("{}{} by {}", pruned.empty() ? "pruned " : ", ",
                           grouped(certificate.pruned[i]), cause_of(static_cast<PruneReason>(i)));
   }
-  return fmt::format("Searched {} candidates in {}: {}{}{} simulated; {}.\n",
-                     grouped(certificate.candidates), to_text(time), pruned,
-                     pruned.empty() ? "" : "; ", grouped(certificate.simulated),
-                     optimality_text(certificate));
+  std::string text = fmt::format("Searched {} candidates in {}: {}{}{} simulated; {}.\n",
+                                 grouped(certificate.candidates), to_text(time), pruned,
+                                 pruned.empty() ? "" : "; ", grouped(certificate.simulated),
+                                 optimality_text(certificate));
+  if (!certificate.refined_by.empty())
+    text += fmt::format("Plan 1 was then made faster by {}.\n",
+                        fmt::join(certificate.refined_by, ", "));
+  return text;
 }
 
 std::string cost_model_text(std::string_view provenance, std::string_view validation) {

@@ -73,14 +73,14 @@ void Dispatcher::reset() {
 
 bool Dispatcher::has_room(const Device& device, std::size_t visit) const {
   if (device.level + device.visits[visit].held > device.limit) return false;
-  for (std::size_t k = visit + 1; k < device.visits.size(); ++k) {
-    std::int64_t earlier = 0;  // by micro-batches that have passed visit k - 1 but not visit k
-    const std::int32_t reached = device.done[k][kForward];
-    for (std::size_t i = 0; i < k; ++i) {
-      const std::int32_t passed = device.done[i][kForward] + (i == visit ? 1 : 0);
-      earlier += (passed - reached) * device.visits[i].held;
-    }
-    if (earlier + device.visits[k].held_from_here > device.limit) return false;
+  // Of the visits before k: what one micro-batch holds, and all that have passed them.
+  std::int64_t held = 0, passed = 0;
+  for (std::size_t k = 0; k < device.visits.size(); ++k) {
+    const std::int64_t reached = device.done[k][kForward];
+    const Visit& at_k = device.visits[k];
+    if (k > visit && passed - reached * held + at_k.held_from_here > device.limit) return false;
+    held += at_k.held;
+    passed += (reached + (k == visit ? 1 : 0)) * at_k.held;
   }
   return true;
 }

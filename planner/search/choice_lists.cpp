@@ -15,21 +15,6 @@ bool takes_several_chunks(const ScheduleRule& rule) {
   return !rule.problem(request_of({.pipeline = 2, .chunks = 2}, 8));
 }
 
-/// On one device all orders take the same time: the rule with the fewest saved activations.
-const ScheduleRule* rule_without_pipeline() {
-  const ScheduleRequest two = request_of(ParallelDegrees{}, 2);
-  const ScheduleRule* leanest = nullptr;
-  double least = 0;
-  for (const ScheduleRule& rule : schedule_rules()) {
-    if (!rule.worth_searching || rule.problem(two)) continue;
-    const double peak = rule.peak_activations(two, PipelineRankId(0));
-    if (leanest != nullptr && peak >= least) continue;
-    leanest = &rule;
-    least = peak;
-  }
-  return leanest;
-}
-
 std::vector<bool> reshards(int zero) {
   return zero == 3 ? std::vector<bool>{true, false} : std::vector<bool>{true};
 }
@@ -93,9 +78,9 @@ bool ChoiceLists::can_run(const Plan& plan, bool (*is_of_kind)(Ability)) {
 // ---- pipelines ----
 
 std::int32_t ChoiceLists::pipelines_of(const Layout& layout) {
-  const auto [known, is_new] =
-      pipelines_.try_emplace({layout.degrees.pipeline, microbatches_of(layout, goal_)},
-                             static_cast<std::int32_t>(space_.pipeline_lists.size()));
+  const auto [known, is_new] = pipelines_.try_emplace(
+      {layout.degrees.pipeline, microbatches_of(layout, goal_), replica_count(layout.degrees) > 1},
+      static_cast<std::int32_t>(space_.pipeline_lists.size()));
   if (is_new) space_.pipeline_lists.push_back(list_pipelines(layout));
   return known->second;
 }
@@ -116,11 +101,12 @@ int relief_count(const Cluster& cluster, const FixedChoices& fixed) {
 std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
   std::vector<PipelineChoice> found;
   ScheduleRequest request = request_of(layout.degrees, microbatches_of(layout, goal_));
+  const bool is_replicated = replica_count(layout.degrees) > 1;
   const int reliefs = layout.degrees.pipeline > 1 ? relief_count(cluster_, fixed_) : 1;
   for (const ScheduleRule& rule : schedule_rules()) {
     if (fixed_.schedule ? rule.name != *fixed_.schedule : !rule.worth_searching) continue;
-    if (request.devices == 1 && !fixed_.schedule && &rule != rule_without_pipeline()) {
-      turn_down(PruneReason::kDominated);  // without a pipeline only its memory differs
+    if (request.devices == 1 && !fixed_.schedule && !is_for_one_device(rule, is_replicated)) {
+      turn_down(PruneReason::kDominated);
       continue;
     }
     if (request.devices > 1 && fixed_.trainer &&
@@ -144,6 +130,26 @@ std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
     }
   }
   return found;
+}
+
+/// On one device, orders differ in memory and in when gradients can be reduced: the rule with the
+/// fewest saved activations, of those that split the backward pass or of the others.
+bool ChoiceLists::is_for_one_device(const ScheduleRule& rule, bool is_replicated) {
+  const ScheduleRequest two = request_of(ParallelDegrees{}, 2);
+  const bool splits_backward = schedule_traits(rule).splits_backward;
+  if (splits_backward && !is_replicated) return false;
+  const ScheduleRule* leanest = nullptr;
+  double least = 0;
+  for (const ScheduleRule& other : schedule_rules()) {
+    if (!other.worth_searching || other.problem(two) ||
+        schedule_traits(other).splits_backward != splits_backward)
+      continue;
+    const double peak = other.peak_activations(two, PipelineRankId(0));
+    if (leanest != nullptr && peak >= least) continue;
+    leanest = &other;
+    least = peak;
+  }
+  return leanest == &rule;
 }
 
 /// With the default of every other choice, and all devices, so that they can be spread over nodes.
@@ -211,8 +217,6 @@ std::vector<int> ChoiceLists::chunk_counts(const ScheduleRule& rule,
   if (!fixed_.chunks && takes_several_chunks(rule)) std::erase(counts, 1);
   return counts;
 }
-
-// ---- recomputations ----
 
 // ---- recomputations ----
 

@@ -54,6 +54,7 @@ class ChoiceLists {
   static ScheduleTraits traits_of(const ScheduleRule& rule);
   const ScheduleTraits& schedule_traits(const ScheduleRule& rule);
   std::vector<PipelineChoice> list_pipelines(const Layout& layout);
+  bool is_for_one_device(const ScheduleRule& rule, bool is_replicated);
   bool accepts_model(const ScheduleRequest& request, const ScheduleRule& rule, int parts);
   std::shared_ptr<const Placement> placement_of(const ScheduleRule& rule,
                                                 const ScheduleRequest& request);
@@ -74,7 +75,7 @@ class ChoiceLists {
   const FixedChoices& fixed_;
   SearchSpace& space_;
   int blocks_, devices_per_node_;
-  std::map<std::pair<int, std::int64_t>, std::int32_t> pipelines_;
+  std::map<std::tuple<int, std::int64_t, bool>, std::int32_t> pipelines_;
   std::map<std::pair<int, int>, std::vector<std::shared_ptr<const Placement>>> placements_;
   std::map<const ScheduleRule*, ScheduleTraits> schedule_traits_;
   std::map<std::tuple<std::int64_t, int, bool, bool, std::int64_t>, std::int32_t> replications_;

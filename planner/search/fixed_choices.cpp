@@ -1,5 +1,9 @@
 #include "planner/search/fixed_choices.hpp"
 
+#include <utility>
+
+#include "core/plan/parallel_sizes.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -17,6 +21,11 @@ Strategy strategy_of(const FixedChoices& fixed) {
   s.model_parallelism = fixed.model_parallelism;
   s.precision = fixed.precision;
   s.schedule = std::string(default_schedule(s.degrees.chunks));
+  return with_fixed_choices(std::move(s), fixed);
+}
+
+Strategy with_fixed_choices(Strategy s, const FixedChoices& fixed) {
+  for (const ParallelSize& size : kParallelSizes) take(fixed.*size.fixed, s.degrees.*size.size);
   take(fixed.micro_batch, s.micro_batch);
   take(fixed.zero, s.zero);
   take(fixed.sequence_parallel, s.sequence_parallel);

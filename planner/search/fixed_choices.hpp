@@ -43,6 +43,8 @@ struct FixedChoices : FixedSizes {
 
 /// The fixed choices, and defaults for all others.
 Strategy strategy_of(const FixedChoices& fixed);
+/// The fixed choices in place of those of the strategy.
+Strategy with_fixed_choices(Strategy strategy, const FixedChoices& fixed);
 /// One rank and one sequence of one token, with the fixed dtype, precision and attention, and
 /// defaults for all others.
 Strategy smallest_strategy(const FixedChoices& fixed);

@@ -16,6 +16,7 @@
 #include "planner/search/explain.hpp"
 #include "planner/search/node_selection.hpp"
 #include "planner/search/parallel_for.hpp"
+#include "planner/search/refinement.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
 #include "simulator/predict/predict.hpp"
@@ -442,7 +443,9 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);
-  return search_named_schedules(job, sane);
+  SearchResult result = search_named_schedules(job, sane);
+  if (sane.refines) refine_best_plan(result, job, sane);
+  return result;
 }
 
 }  // namespace meshwright

@@ -58,6 +58,8 @@ struct SearchCertificate {
   /// (best - lower bound of unevaluated candidates) / best; 0: the best plan is optimal, 1: no
   /// bound is known.
   double gap = 0;
+  /// Changes that made plan 1 faster after the search (refinement.hpp).
+  std::vector<std::string> refined_by = {};
 };
 
 /// The reason why no plan fits, and the nearest plan that would.
@@ -89,6 +91,8 @@ struct SearchOptions {
   /// (node_selection.hpp): Goal::gpus is the most that a plan may use. Otherwise ranks are on the
   /// first nodes of the cluster, in its order.
   bool selects_nodes = false;
+  /// Improves plan 1 by single changes that are not in the searched space (refinement.hpp).
+  bool refines = false;
   /// Prices that searches of the same job on parts of one cluster share (candidate_costs.hpp).
   LayerPrices* layer_prices = nullptr;
 };

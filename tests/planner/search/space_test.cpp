@@ -21,6 +21,16 @@ TEST(SearchSpace, IsSmallOnOneDevice) {
   for (const Candidate& candidate : all) EXPECT_EQ(candidate.pipeline.rule->name, "1f1b");
 }
 
+// On one device, orders differ in when gradients can be reduced: with replicas also the leanest
+// schedule with split backward passes is searched.
+TEST(SearchSpace, SplitsBackwardPassesOfReplicasWithoutPipeline) {
+  SmallJob small(small_dense_model(), kPlenty, {2, 4, 512});
+  small.fixed.tensor = small.fixed.context = small.fixed.pipeline = 1;
+  std::set<std::string_view> names;
+  for (const Candidate& candidate : small.candidates()) names.insert(candidate.pipeline.rule->name);
+  EXPECT_EQ(names, (std::set<std::string_view>{"1f1b", "zb-h1"}));
+}
+
 // tp 2, pp 2, dp 2, 1f1b without recomputation, batch 8, so micro-batches 1, 2, 4. Sequence
 // parallel or not, then with overlap or without: 3. ZeRO 0: no buckets or one of two rules; ZeRO 1:
 // the same, two of them with overlapped gathers; ZeRO 2: with or without, for each; ZeRO 3: reshard

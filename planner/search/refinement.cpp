@@ -1,0 +1,229 @@
+#include "planner/search/refinement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/plan/placement.hpp"
+#include "core/trainer/trainer_abilities.hpp"
+#include "planner/search/bounds.hpp"
+#include "planner/search/explain.hpp"
+#include "planner/search/layer_times.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "planner/search/neighbors.hpp"
+#include "planner/search/parallel_for.hpp"
+#include "planner/search/plan_rank.hpp"
+#include "planner/search/space.hpp"
+#include "planner/search/synthesized_plan.hpp"
+#include "planner/search/trainer_choices.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "simulator/predict/predict.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Changes that are kept at most: each costs the simulation of all changes of the plan before.
+constexpr int kMostChanges = 6;
+constexpr int kMostChangesOutOfTime = 2;
+
+constexpr int kLongestPrefetch = 3;
+
+/// Stages x micro-batches up to which an order is synthesized, which takes up to 0.1 s.
+constexpr std::int64_t kMostToSynthesize = 1 << 11;
+
+struct ChangedPlan {
+  std::string change;
+  Plan plan;
+};
+
+class Changes {
+ public:
+  Changes(const Plan& base, const SearchJob& job, const SearchSpace& space, bool with_searched)
+      : base_(base), job_(job), space_(space), with_searched_(with_searched) {}
+
+  std::vector<ChangedPlan> run() {
+    add_shard_groups();
+    add_prefetch_distances();
+    add_rank_orders();
+    add_stage_cuts();
+    for (const ChangedStrategy& single : single_changes(base_.strategy))
+      if (single.strategy.schedule != kSynthesizedSchedule && is_allowed(single.strategy) &&
+          (with_searched_ || !choice_outside(single.strategy, space_, job_.fixed).empty()))
+        if (std::optional<Plan> plan = with_stages(single.strategy))
+          changes_.push_back({single.change, std::move(*plan)});
+    return std::move(changes_);
+  }
+
+ private:
+  bool is_allowed(const Strategy& strategy) const {
+    return strategy == with_fixed_choices(strategy, job_.fixed);
+  }
+
+  /// nullopt: the strategy is not valid.
+  std::optional<Plan> with_stages(const Strategy& strategy) const {
+    try {
+      return complete_plan(strategy, job_.model, job_.cluster, job_.cost_model);
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  }
+
+  template <class Edit>
+  void add(std::string change, const Edit& edit) {
+    Plan changed = base_;
+    edit(changed.strategy);
+    if (changed != base_ && is_allowed(changed.strategy))
+      changes_.push_back({std::move(change), std::move(changed)});
+  }
+
+  /// All replicas, and groups of every power of two that divides them.
+  void add_shard_groups() {
+    const std::int64_t replicas = replica_count(base_.strategy.degrees);
+    if (base_.strategy.zero == 0) return;
+    const auto add_size = [&](int size) {
+      add(fmt::format("--shard-ranks {}", size),
+          [=](Strategy& s) { s.data_parallelism.shard_ranks = size; });
+    };
+    add_size(0);
+    for (int size = 2; size < replicas; size *= 2)
+      if (replicas % size == 0) add_size(size);
+  }
+
+  void add_prefetch_distances() {
+    if (base_.strategy.zero < 3) return;
+    for (int distance = 0; distance <= kLongestPrefetch; ++distance)
+      add(fmt::format("--fsdp-prefetch {}", distance),
+          [=](Strategy& s) { s.data_parallelism.prefetch = distance; });
+  }
+
+  /// Tensor parallelism stays innermost.
+  void add_rank_orders() {
+    for (const std::string_view text :
+         {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-pp-cp-ep-dp", "tp-dp-cp-ep-pp", "tp-ep-dp-cp-pp"})
+      if (const std::optional<RankOrder> order = rank_order_from_text(text))
+        add(fmt::format("--rank-order {}", text),
+            [&](Strategy& s) { s.model_parallelism.order = *order; });
+  }
+
+  /// Moves one block between the first stage, the last, and the fullest and emptiest of the others.
+  void add_stage_cuts() {
+    const std::vector<int>& blocks = base_.blocks_per_stage;
+    if (blocks.size() < 2 || (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))) return;
+    std::vector<std::size_t> stages{0, blocks.size() - 1};
+    if (blocks.size() > 2) {
+      const auto [least, most] = std::minmax_element(blocks.begin() + 1, blocks.end() - 1);
+      for (const auto stage : {least, most})
+        stages.push_back(static_cast<std::size_t>(stage - blocks.begin()));
+    }
+    for (const std::size_t from : stages)
+      for (const std::size_t to : stages) {
+        if (from == to || blocks[from] == 0) continue;
+        Plan changed = base_;
+        --changed.blocks_per_stage[from];
+        ++changed.blocks_per_stage[to];
+        changes_.push_back(
+            {fmt::format("one block from stage {} to {}", from, to), std::move(changed)});
+      }
+  }
+
+  const Plan& base_;
+  const SearchJob& job_;
+  const SearchSpace& space_;
+  bool with_searched_;
+  std::vector<ChangedPlan> changes_;
+};
+
+bool is_worthwhile(Ticks before, Ticks after) {
+  return ratio(before - after, before) > kWorthwhileGain;
+}
+
+/// Lower bound of the step time of a valid plan: its stages on ever busy devices. 0 where their
+/// times are not those of the layers.
+Ticks bound_of(const Plan& plan, const SearchJob& job) {
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  if (!is_homogeneous(job.cluster) || rule == nullptr || rule->output_barriers > 0) return {};
+  const Placement placement = placement_of(plan);
+  const std::vector<PassTimes> parts =
+      stage_passes(layer_costs(plan.strategy, job.model, job.cluster, job.cost_model).passes,
+                   plan.blocks_per_stage, plan.strategy.recompute);
+  StepEndTimes no_end;
+  no_end.reduction.assign(static_cast<std::size_t>(placement.devices), Ticks());
+  return step_bound(placement, parts, microbatch_count(plan.strategy), /*splits_backward=*/true,
+                    no_end);
+}
+
+/// nullopt: the plan is not valid, the trainer cannot run it, it does not fit, or it is not faster
+/// than `limit`.
+std::optional<Ticks> step_time_of(const Plan& plan, const SearchJob& job, Ticks limit) {
+  if (job.fixed.trainer && !can_run(job.fixed.trainer->abilities, plan)) return std::nullopt;
+  if (!check_plan(plan, job.model, job.cluster).empty()) return std::nullopt;
+  if (bound_of(plan, job) >= limit) return std::nullopt;
+  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model.memory()});
+  if (shortfall_of(graph, job_facts(plan.strategy, job.model, job.cluster))) return std::nullopt;
+  thread_local SimulatedTimes times;  // reuses its memory
+  simulate(graph, price_works(graph.parts, graph.works, job.cost_model), times);
+  return makespan(times);
+}
+
+/// The fastest of the changes, if it is worthwhile.
+std::optional<ChangedPlan> fastest_change(std::vector<ChangedPlan> changes, const SearchJob& job,
+                                          Ticks step_time) {
+  std::vector<std::optional<Ticks>> times(changes.size());
+  parallel_for(changes.size(), job.threads,
+               [&](std::size_t i) { times[i] = step_time_of(changes[i].plan, job, step_time); });
+  std::optional<std::size_t> fastest;
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    if (times[i] && (!fastest || *times[i] < *times[*fastest])) fastest = i;
+  if (!fastest || !is_worthwhile(step_time, *times[*fastest])) return std::nullopt;
+  return std::move(changes[*fastest]);
+}
+
+/// The synthesized order of the plan's passes, if it is worthwhile.
+std::optional<RankedPlan> with_synthesized_order(const RankedPlan& best, const SearchJob& job) {
+  const Strategy& strategy = best.plan.strategy;
+  if (job.fixed.schedule || strategy.schedule == kSynthesizedSchedule ||
+      stage_count(strategy.degrees) * microbatch_count(strategy) > kMostToSynthesize)
+    return std::nullopt;
+  auto synthesized = synthesize_orders(best, job.model, job.cluster, job.cost_model);
+  if (!synthesized || !is_worthwhile(best.evaluation.step_time, synthesized->evaluation.step_time))
+    return std::nullopt;
+  if (job.fixed.trainer && !can_run(job.fixed.trainer->abilities, synthesized->plan))
+    return std::nullopt;
+  return synthesized;
+}
+
+}  // namespace
+
+void refine_best_plan(SearchResult& result, const SearchJob& job, const SearchOptions& options) {
+  if (result.plans.empty()) return;
+  RankedPlan& best = result.plans.front();
+  std::vector<std::string>& refined_by = result.certificate.refined_by;
+  const bool is_proved = result.certificate.gap == 0;
+  const SearchSpace space = make_space(job.model, job.cluster, job.goal, job.fixed);
+  const auto canceled = [&] { return options.canceled && options.canceled(); };
+  const int most = is_proved ? kMostChanges : kMostChangesOutOfTime;
+  for (int i = 0; i < most && !canceled(); ++i) {
+    const auto change = fastest_change(Changes(best.plan, job, space, !is_proved).run(), job,
+                                       best.evaluation.step_time);
+    if (!change) break;
+    best.plan = change->plan;
+    best.evaluation = predict({best.plan, job.model, job.cluster, job.cost_model}).evaluation;
+    MW_CHECK(fits_in_memory(best.evaluation));
+    best.why = why(best.plan, best.evaluation, job);
+    refined_by.push_back(change->change);
+  }
+  if (canceled()) return;
+  if (std::optional<RankedPlan> synthesized = with_synthesized_order(best, job)) {
+    best = std::move(*synthesized);
+    refined_by.push_back(fmt::format("--schedule {}", kSynthesizedSchedule));
+  }
+}
+
+}  // namespace meshwright
