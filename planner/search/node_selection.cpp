@@ -311,6 +311,7 @@ SearchResult search_node_selections(const ModelGraph& model, const Cluster& clus
   });
   SearchOptions sharing = options;
   sharing.layer_prices = &layer_prices;
+  sharing.refines = false;  // it would refine the best plan of every selection
   SelectionSearch searches(sharing, search_on);
   std::optional<InputError> problem;
   bool any_possible = false;

@@ -88,7 +88,8 @@ SearchResult search_patiently(const SizingJob& job, const SizingOptions& options
     return SearchOptions{.top = options.top,
                          .threads = options.threads,
                          .canceled = cancel_after(options, options.time_limit),
-                         .is_out_of_time = [=] { return share && is_over && is_over(); }};
+                         .is_out_of_time = [=] { return share && is_over && is_over(); },
+                         .refines = true};
   };
   SearchResult result = search_job(job, search_options());
   const bool gave_up = result.plans.empty() && !result.infeasible;
