@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,9 @@ constexpr int kMostChanges = 6;
 constexpr int kMostChangesOutOfTime = 2;
 
 constexpr int kLongestPrefetch = 3;
+
+/// Passes of all plans in which a block is moved from any stage to any other: 0.1 s.
+constexpr std::int64_t kMostPassesOfMoves = 300'000;
 
 /// Stages x micro-batches up to which an order is synthesized, which takes up to 0.1 s.
 constexpr std::int64_t kMostToSynthesize = 1 << 11;
@@ -112,16 +116,24 @@ class Changes {
             [&](Strategy& s) { s.model_parallelism.order = *order; });
   }
 
-  /// Moves one block between the first stage, the last, and the fullest and emptiest of the others.
+  /// All stages of short pipelines; of others the first, the last, the fullest and the emptiest.
+  std::vector<std::size_t> stages_to_change() const {
+    const std::vector<int>& blocks = base_.blocks_per_stage;
+    const auto count = static_cast<std::int64_t>(blocks.size());
+    std::vector<std::size_t> stages(blocks.size());
+    std::iota(stages.begin(), stages.end(), std::size_t{0});
+    if (count <= 2 || count * count * count * microbatch_count(base_.strategy) < kMostPassesOfMoves)
+      return stages;
+    const auto [least, most] = std::minmax_element(blocks.begin() + 1, blocks.end() - 1);
+    const auto at = [&](auto stage) { return static_cast<std::size_t>(stage - blocks.begin()); };
+    return {0, at(least), at(most), blocks.size() - 1};
+  }
+
+  /// Moves one block from one stage to another.
   void add_stage_cuts() {
     const std::vector<int>& blocks = base_.blocks_per_stage;
     if (blocks.size() < 2 || (job_.fixed.trainer && !cuts_freely(*job_.fixed.trainer))) return;
-    std::vector<std::size_t> stages{0, blocks.size() - 1};
-    if (blocks.size() > 2) {
-      const auto [least, most] = std::minmax_element(blocks.begin() + 1, blocks.end() - 1);
-      for (const auto stage : {least, most})
-        stages.push_back(static_cast<std::size_t>(stage - blocks.begin()));
-    }
+    const std::vector<std::size_t> stages = stages_to_change();
     for (const std::size_t from : stages)
       for (const std::size_t to : stages) {
         if (from == to || blocks[from] == 0) continue;

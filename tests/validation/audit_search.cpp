@@ -155,7 +155,8 @@ TimedSearch search_plans(const AuditedJob& job, const PlanModel& model, const Pl
               .progress = {},
               .canceled = [&] { return elapsed().value > kMostLimits * flags.time_limit; },
               .is_out_of_time = [&] { return elapsed().value > flags.time_limit; },
-              .selects_nodes = true});
+              .selects_nodes = true,
+              .refines = true});
   timed.wall = elapsed();
   timed.processor = Seconds(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   return timed;

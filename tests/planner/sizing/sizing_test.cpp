@@ -55,7 +55,7 @@ TEST(Sizing, FindsThePlansOfSingleSearches) {
   ASSERT_EQ(results.size(), 3u);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     SmallJob alone(small.model, kPlenty, jobs[i].goal);
-    const SearchResult expected = alone.search({.top = 1, .threads = 1});
+    const SearchResult expected = alone.search({.top = 1, .threads = 1, .refines = true});
     ASSERT_TRUE(results[i].search);
     EXPECT_EQ(results[i].search->plans.front().plan, expected.plans.front().plan);
     EXPECT_EQ(results[i].search->plans.front().evaluation.step_time,
