@@ -154,7 +154,7 @@ void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutco
   const Replication* leanest = leanest_replication(branch, pipeline);
   if (leanest == nullptr) return prune(PruneReason::kStructure);
   const Candidate candidate{branch.layout, pipeline, recompute, *leanest};
-  const auto shortfall = screen_.rough_shortfall_of(candidate, layers);
+  const auto shortfall = screen_.rough_shortfall_of(candidate, layers, HeldCount::kFormula);
   if (!shortfall) return;
   outcome.note(candidate, *shortfall);
   prune(PruneReason::kMemory);
@@ -175,8 +175,17 @@ const Replication* Branching::leanest_replication(const SearchSpace::Branch& bra
   return leanest;
 }
 
+/// Generates the schedule, for its memory and its time.
 NodeOutcome Branching::time_pipeline(const Node& node) {
   NodeOutcome outcome;
+  Candidate leanest = candidate_of(node);
+  leanest.replication = *leanest_replication(branch_of(node), leanest.pipeline);
+  if (const auto shortfall =
+          screen_.rough_shortfall_of(leanest, costs_.layers(leanest.layout, leanest.recompute))) {
+    outcome.note(leanest, *shortfall);
+    outcome.prune(PruneReason::kMemory, candidates_below(node));
+    return outcome;
+  }
   Node timed = node;
   timed.is_timed = true;
   timed.bound = std::max(node.bound, costs_.schedule_time(candidate_of(node)));

@@ -104,29 +104,52 @@ Bytes MemoryScreen::capacity_at(const LayerCosts& layers, std::size_t rank) cons
   return layers.mixed.memory.empty() ? capacity_ : layers.mixed.memory[rank];
 }
 
-std::vector<HeldActivations> MemoryScreen::held_activations(const Candidate& candidate) {
-  const ScheduleRule& rule = *candidate.pipeline.rule;
+ScheduleRequest MemoryScreen::schedule_request(const Candidate& candidate) const {
   ParallelDegrees degrees = candidate.layout.degrees;
   degrees.chunks = candidate.pipeline.chunks;
-  const std::int64_t microbatches = microbatches_of(candidate.layout, job_.goal);
-  const ScheduleRequest request = request_of(degrees, microbatches);
+  return request_of(degrees, microbatches_of(candidate.layout, job_.goal));
+}
+
+namespace {
+
+/// Raises the first moment to the peak that the rule is known to reach.
+void reach_peak(HeldActivations& held, const Candidate& candidate, const ScheduleRequest& request) {
+  const ScheduleRule& rule = *candidate.pipeline.rule;
+  if (!rule.reaches_peak) return;
+  const Placement& placement = *candidate.pipeline.placement;
+  const std::vector<Count> counts = counts_of(held, placement);
+  const auto copies = static_cast<double>(placement.routes.size());
+  // Of a pair, the backward pass may free its activations first.
+  const double freed = candidate.pipeline.pairs_passes ? 1.0 / request.chunks : 0.0;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    const PipelineRankId device(static_cast<int>(rank));
+    const double peak = rule.peak_activations(request, device) - freed;
+    held.of_any[rank] = peak * counts[rank].stages / copies - counts[rank].held;
+  }
+}
+
+}  // namespace
+
+std::vector<HeldActivations> MemoryScreen::held_by_formula(const Candidate& candidate) const {
+  const Placement& placement = *candidate.pipeline.placement;
+  HeldActivations held;
+  held.of_stage.resize(placement.device_of_stage.size());
+  held.of_any.assign(static_cast<std::size_t>(placement.devices), 0);
+  reach_peak(held, candidate, schedule_request(candidate));
+  return {held};
+}
+
+std::vector<HeldActivations> MemoryScreen::held_activations(const Candidate& candidate) {
+  const ScheduleRule& rule = *candidate.pipeline.rule;
+  const ScheduleRequest request = schedule_request(candidate);
   const ScheduleRequest fewer = until_steady(rule, request);
   std::vector<HeldActivations> moments = *held_.get(
       schedule_key(rule, fewer), [&] { return held_at_peaks(*costs_.schedule_of(rule, fewer)); });
-  // Of a pair, the backward pass may free its activations first.
-  const bool pairs = candidate.pipeline.pairs_passes;
-  for (HeldActivations& held : moments) std::ranges::fill(held.of_any, pairs ? -1 : 0);
+  for (HeldActivations& held : moments)
+    std::ranges::fill(held.of_any, candidate.pipeline.pairs_passes ? -1 : 0);
+  // Schedules that hold all micro-batches hold more than those few.
+  reach_peak(moments.front(), candidate, request);
   const Placement& placement = *candidate.pipeline.placement;
-  if (rule.reaches_peak) {  // schedules that hold all micro-batches hold more than those few
-    const std::vector<Count> counts = counts_of(moments.front(), placement);
-    const auto copies = static_cast<double>(placement.routes.size());
-    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-      const PipelineRankId device(static_cast<int>(rank));
-      const double peak =
-          rule.peak_activations(request, device) - (pairs ? 1.0 / request.chunks : 0.0);
-      moments.front().of_any[rank] = peak * counts[rank].stages / copies - counts[rank].held;
-    }
-  }
   if (placement.routes.size() > 1 && fewer.microbatches < request.microbatches) {
     moments.resize(1);  // with more micro-batches, peaks may be on other stages
     forget_stages(moments.front(), placement);
@@ -224,7 +247,8 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
 }  // namespace
 
 std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate& candidate,
-                                                                const SharedLayers& layers) {
+                                                                const SharedLayers& layers,
+                                                                HeldCount count) {
   if (counts_buffers_) return std::nullopt;
   Recompute recompute = candidate.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
@@ -238,7 +262,9 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   std::vector<SavedBytes> saved;  // by stage
   for (const int part : placement.part_of_stage)
     saved.push_back(parts[static_cast<std::size_t>(part)].saved);
-  std::vector<Bytes> peaks = most_bytes_of(held_activations(candidate), placement, saved);
+  std::vector<Bytes> peaks = most_bytes_of(
+      count == HeldCount::kFormula ? held_by_formula(candidate) : held_activations(candidate),
+      placement, saved);
   std::vector<Bytes> units(peaks.size(), Bytes::max());
   for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
     const std::size_t rank = placement.device_of_stage[s].index();

@@ -1,6 +1,7 @@
 /// Rejects candidates that do not fit in memory, before simulation.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -29,6 +30,12 @@ std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& j
 /// The same for a lowered graph, including the optimizer step.
 std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts);
 
+/// How the activations that a schedule holds are counted.
+enum class HeldCount : std::uint8_t {
+  kFormula,  ///< ScheduleRule::peak_activations, each as large as on the smallest stage
+  kOrders    ///< by stage, from generated orders: never less
+};
+
 /// Bounds the memory of candidates from below, by the activations that their schedules hold
 /// (least_peaks()).
 class MemoryScreen {
@@ -38,7 +45,8 @@ class MemoryScreen {
   /// nullopt: may fit. Some blocks, whose number is not chosen yet, are all of them. The first
   /// bound counts model state and saved activations only, without lowering: O(parts).
   std::optional<MemoryShortfall> rough_shortfall_of(const Candidate& candidate,
-                                                    const SharedLayers& layers);
+                                                    const SharedLayers& layers,
+                                                    HeldCount count = HeldCount::kOrders);
   std::optional<MemoryShortfall> shortfall_of(const Candidate& candidate);
 
   /// Chooses the smallest numbers of recomputed blocks that may fit, at least `least` in the stage
@@ -50,6 +58,8 @@ class MemoryScreen {
  private:
   Bytes capacity_at(const LayerCosts& layers, std::size_t rank) const;
   std::vector<Bytes> peaks_of(const Candidate& candidate);
+  ScheduleRequest schedule_request(const Candidate& candidate) const;
+  std::vector<HeldActivations> held_by_formula(const Candidate& candidate) const;
   std::vector<HeldActivations> held_activations(const Candidate& candidate);
 
   const SearchJob& job_;

@@ -39,8 +39,8 @@ constexpr int kLongestPrefetch = 3;
 /// Passes of all plans in which a block is moved from any stage to any other: 0.1 s.
 constexpr std::int64_t kMostPassesOfMoves = 300'000;
 
-/// Stages x micro-batches up to which an order is synthesized, which takes up to 0.1 s.
-constexpr std::int64_t kMostToSynthesize = 1 << 11;
+/// Stages x micro-batches up to which an order is synthesized, which takes up to half a second.
+constexpr std::int64_t kMostToSynthesize = 1 << 8;
 
 struct ChangedPlan {
   std::string change;
