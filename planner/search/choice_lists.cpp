@@ -132,8 +132,9 @@ std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
   return found;
 }
 
-/// On one device, orders differ in memory and in when gradients can be reduced: the rule with the
-/// fewest saved activations, of those that split the backward pass or of the others.
+/// On one device, orders differ in memory and in when gradients can be reduced. Two rules are
+/// enough: the one with the fewest saved activations, and with replicas also the one with the
+/// fewest among those that split the backward pass.
 bool ChoiceLists::is_for_one_device(const ScheduleRule& rule, bool is_replicated) {
   const ScheduleRequest two = request_of(ParallelDegrees{}, 2);
   const bool splits_backward = schedule_traits(rule).splits_backward;

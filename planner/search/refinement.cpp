@@ -49,8 +49,9 @@ struct ChangedPlan {
 
 class Changes {
  public:
-  Changes(const Plan& base, const SearchJob& job, const SearchSpace& space, bool with_searched)
-      : base_(base), job_(job), space_(space), with_searched_(with_searched) {}
+  /// `searched`: changes that lead to plans of this space are left out; null: all are tried.
+  Changes(const Plan& base, const SearchJob& job, const SearchSpace* searched)
+      : base_(base), job_(job), searched_(searched) {}
 
   std::vector<ChangedPlan> run() {
     add_shard_groups();
@@ -59,7 +60,7 @@ class Changes {
     add_stage_cuts();
     for (const ChangedStrategy& single : single_changes(base_.strategy))
       if (single.strategy.schedule != kSynthesizedSchedule && is_allowed(single.strategy) &&
-          (with_searched_ || !choice_outside(single.strategy, space_, job_.fixed).empty()))
+          !was_searched(single.strategy))
         if (std::optional<Plan> plan = with_stages(single.strategy))
           changes_.push_back({single.change, std::move(*plan)});
     return std::move(changes_);
@@ -68,6 +69,10 @@ class Changes {
  private:
   bool is_allowed(const Strategy& strategy) const {
     return strategy == with_fixed_choices(strategy, job_.fixed);
+  }
+
+  bool was_searched(const Strategy& strategy) const {
+    return searched_ != nullptr && choice_outside(strategy, *searched_, job_.fixed).empty();
   }
 
   /// nullopt: the strategy is not valid.
@@ -147,8 +152,7 @@ class Changes {
 
   const Plan& base_;
   const SearchJob& job_;
-  const SearchSpace& space_;
-  bool with_searched_;
+  const SearchSpace* searched_;
   std::vector<ChangedPlan> changes_;
 };
 
@@ -156,8 +160,8 @@ bool is_worthwhile(Ticks before, Ticks after) {
   return ratio(before - after, before) > kWorthwhileGain;
 }
 
-/// Lower bound of the step time of a valid plan: its stages on ever busy devices. 0 where their
-/// times are not those of the layers.
+/// Lower bound of the step time of a valid plan, from the times of its stages without messages and
+/// the end of the step. 0 where the times of stages are not those of their layers.
 Ticks bound_of(const Plan& plan, const SearchJob& job) {
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   if (!is_homogeneous(job.cluster) || rule == nullptr || rule->output_barriers > 0) return {};
@@ -218,12 +222,14 @@ void refine_best_plan(SearchResult& result, const SearchJob& job, const SearchOp
   RankedPlan& best = result.plans.front();
   std::vector<std::string>& refined_by = result.certificate.refined_by;
   const bool is_proved = result.certificate.gap == 0;
-  const SearchSpace space = make_space(job.model, job.cluster, job.goal, job.fixed);
+  std::optional<SearchSpace> searched;
+  if (is_proved) searched = make_space(job.model, job.cluster, job.goal, job.fixed);
   const auto canceled = [&] { return options.canceled && options.canceled(); };
   const int most = is_proved ? kMostChanges : kMostChangesOutOfTime;
   for (int i = 0; i < most && !canceled(); ++i) {
-    const auto change = fastest_change(Changes(best.plan, job, space, !is_proved).run(), job,
-                                       best.evaluation.step_time);
+    const auto change =
+        fastest_change(Changes(best.plan, job, searched ? &*searched : nullptr).run(), job,
+                       best.evaluation.step_time);
     if (!change) break;
     best.plan = change->plan;
     best.evaluation = predict({best.plan, job.model, job.cluster, job.cost_model}).evaluation;

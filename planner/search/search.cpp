@@ -429,7 +429,9 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   if (fixed.schedule == kSynthesizedSchedule) {
     FixedChoices named = fixed;
     named.schedule.reset();
-    SearchResult result = search(model, cluster, cost_model, goal, named, options);
+    SearchOptions of_named = options;
+    of_named.refines = false;  // a synthesized order is chosen below
+    SearchResult result = search(model, cluster, cost_model, goal, named, of_named);
     synthesize_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
     return result;
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/trainer/trainer_abilities.hpp"
+#include "models/load/trainer_toml.hpp"
 #include "planner/search/neighbors.hpp"
 #include "planner/search/search.hpp"
 #include "tests/planner/search/small_jobs.hpp"
@@ -41,6 +43,28 @@ TEST(Refinement, KeepsFixedChoices) {
   small.fixed.shard_ranks = 0;
   const Strategy strategy = search_with(small, true).plans.front().plan.strategy;
   EXPECT_EQ(strategy, with_fixed_choices(strategy, small.fixed));
+}
+
+// torchtitan has no synthesized orders.
+TEST(Refinement, KeepsToWhatTheTrainerCanRun) {
+  SmallJob small = job_of_short_steps();
+  small.fixed.trainer = trainer_from_toml(find_trainer("torchtitan"));
+  const Plan plan = search_with(small, true).plans.front().plan;
+  EXPECT_TRUE(can_run(small.fixed.trainer->abilities, plan));
+}
+
+// Stopped after the first plan, the search has proved nothing: every change is tried.
+TEST(Refinement, ImprovesTheBestPlanOfAnUnfinishedSearch) {
+  SmallJob small = job_of_short_steps();
+  small.fixed.schedule = "1f1b";  // no synthesized order
+  const auto stopped = [&](bool refines) {
+    return search(
+        small.model, small.cluster, *small.cost_model, small.goal, small.fixed,
+        {.top = 1, .threads = 1, .is_out_of_time = [] { return true; }, .refines = refines});
+  };
+  const SearchResult first = stopped(false), refined = stopped(true);
+  ASSERT_GT(first.certificate.gap, 0);
+  EXPECT_LT(step_of(refined), step_of(first));
 }
 
 TEST(Refinement, LeavesNoFasterSingleChange) {
