@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/base/value_named.hpp"
 #include "core/lowering/data_parallel.hpp"
 #include "core/lowering/output_layer.hpp"
 #include "core/lowering/passes.hpp"
@@ -195,11 +194,19 @@ class PipelineWriter {
   const PassMemory& memory_of(const Action& action) const {
     const int part = placement_.part_of_stage[action.stage.index()];
     const SliceMemory& memory = context_.memory[static_cast<std::size_t>(part)];
-    constexpr std::array kMemoryOfPass{
-        &SliceMemory::forward,         &SliceMemory::backward,
-        &SliceMemory::backward_input,  &SliceMemory::backward_weight,
-        &SliceMemory::backward_weight, &SliceMemory::backward_weight};
-    return memory.*entry_of(kMemoryOfPass, action.pass);
+    switch (action.pass) {
+      case Pass::kForward:
+        return memory.forward;
+      case Pass::kBackward:
+        return memory.backward;
+      case Pass::kBackwardInput:
+        return memory.backward_input;
+      case Pass::kBackwardWeight:
+      case Pass::kOutputScores:
+      case Pass::kOutputGradient:
+        break;
+    }
+    return memory.backward_weight;
   }
 
   void append_compute(const Action& action, int device) {
@@ -373,11 +380,19 @@ void append_pipeline(LoweringContext& context) {
 }
 
 TaskKind task_kind_of(Pass pass) {
-  // S counts as a forward pass, T as a backward pass of the weights.
-  constexpr std::array kKinds{TaskKind::kForward,       TaskKind::kBackward,
-                              TaskKind::kBackwardInput, TaskKind::kBackwardWeight,
-                              TaskKind::kForward,       TaskKind::kBackwardWeight};
-  return entry_of(kKinds, pass);
+  switch (pass) {
+    case Pass::kForward:
+    case Pass::kOutputScores:
+      return TaskKind::kForward;
+    case Pass::kBackward:
+      return TaskKind::kBackward;
+    case Pass::kBackwardInput:
+      return TaskKind::kBackwardInput;
+    case Pass::kBackwardWeight:
+    case Pass::kOutputGradient:
+      break;
+  }
+  return TaskKind::kBackwardWeight;
 }
 
 }  // namespace meshwright
