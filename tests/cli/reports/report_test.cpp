@@ -69,6 +69,18 @@ TEST(Report, CertificateGivesTheGapOfASearchThatWasNotExhaustive) {
             "early: the optimum is at most 3.4 % faster.\n");
 }
 
+TEST(Report, CertificateNamesTheChangesThatMadePlan1Faster) {
+  SearchCertificate c;
+  c.candidates = c.simulated = 1;
+  c.proved_optimal = true;
+  c.refined_by = {"--shard-ranks 8", "one block from stage 0 to 1"};
+  EXPECT_EQ(
+      certificate_text(c, Seconds(0.25)),
+      "Searched 1 candidates in 250 ms: 1 simulated; optimal within the searched space and "
+      "cost model.\nPlan 1 was then made faster by --shard-ranks 8, one block from stage 0 to "
+      "1.\n");
+}
+
 // The mean over ranks and the busiest rank, of the period, wherever a bubble is printed.
 TEST(Report, LabelsBothBubbles) {
   PlanFigures f;
