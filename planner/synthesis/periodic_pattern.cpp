@@ -48,7 +48,7 @@ std::optional<PeriodicPattern> PatternSearch::improve(Ticks least, int placement
     high = found_->interval.value;
   } else {
     for (const std::int64_t duration : durations_) high += duration;
-    for (const std::int64_t lag : lags_) high += 2 * copies_ * lag;
+    for (const std::int64_t lag : lags_) high += 2 * lag * copies_;
   }
   for (std::int64_t next = low; low < high && placements > 0; next = low + (high - low) / 2) {
     int left = std::min(per_probe, placements);
