@@ -46,9 +46,9 @@ set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "gr
                 "checks cost lowering timeline" "formats")
 set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit" "predict")
 set(floors_kernels "device reference" "cpu cuda")
-set(floors_planner "synthesis" "search" "sizing")
-set(floors_models "text builders" "families" "load" "launch" "import" "kineto")
-set(floors_cli "terminal" "flags reports" "validation" "job" "explain manual plan run schedule" "calibration"
+set(floors_planner "synthesis partition" "search" "sizing")
+set(floors_models "text builders" "families graphs" "load" "launch" "import" "kineto")
+set(floors_cli "terminal" "flags reports" "validation" "job" "explain manual partition plan run schedule" "calibration"
                "commands" "program")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
 set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"

@@ -1,0 +1,20 @@
+/// The result of the command `partition` as text, JSON and stage map.
+#pragma once
+
+#include <string>
+
+#include "core/model/partition_problem.hpp"
+#include "planner/partition/throughput_partition.hpp"
+
+namespace meshwright {
+
+std::string partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
+                           const std::string& name);
+std::string partition_json(const ThroughputPartition& partition, const PartitionProblem& problem);
+/// {"0": [names of the nodes of stage 0], "1": …}
+std::string stage_map_json(const ThroughputPartition& partition, const PartitionProblem& problem);
+
+/// Why nothing fits, for a person.
+std::string no_partition_text(const PartitionProblem& problem);
+
+}  // namespace meshwright

@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <unordered_map>
+
+#include "core/base/error.hpp"
+#include "core/base/json_scanner.hpp"
+#include "core/base/number_from_text.hpp"
+#include "models/graphs/graph_files.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr double kTicksPerMillisecond = 1e9;
+constexpr double kLongestTotal = 1e18;  ///< picoseconds: 11 days; sums of times fit int64
+constexpr double kMostMemory = 1e18;    ///< bytes
+
+struct Reader {
+  const NamedText& file;
+  JsonScanner scanner;
+  PartitionProblem problem;
+  std::vector<std::int64_t> ids;
+  struct Edge {
+    std::int64_t source, target;
+    double cost;
+  };
+  std::vector<Edge> edges;
+  double total_time = 0, total_memory = 0;
+
+  std::string place(const char* list, std::size_t index) const {
+    return fmt::format("{}#/{}/{}", file.where, list, index);
+  }
+  double number() {
+    const std::string_view text = scanner.number();
+    const auto value = number_from_text<double>(text);
+    if (!value || !std::isfinite(*value) || *value < 0)
+      scanner.fail(fmt::format("expected a number of at least 0, got {}", text));
+    return *value;
+  }
+  std::int64_t whole() {
+    const std::string_view text = scanner.number();
+    const auto value = number_from_text<double>(text);
+    if (!value || std::abs(*value) > 1e15 || *value != std::floor(*value))
+      scanner.fail(fmt::format("expected a whole number, got {}", text));
+    return static_cast<std::int64_t>(*value);
+  }
+  /// true, false, 0 or 1.
+  bool flag() {
+    if (scanner.next() == JsonScanner::Kind::kNumber) return number() != 0;
+    const std::size_t begin = scanner.position();
+    scanner.skip();
+    return file.text.compare(begin, 4, "true") == 0;
+  }
+  Ticks milliseconds() {
+    const double ticks = number() * kTicksPerMillisecond;
+    total_time += ticks;
+    if (total_time > kLongestTotal) scanner.fail("the times add up to more than 11 days");
+    return Ticks(static_cast<std::int64_t>(std::llround(ticks)));
+  }
+  Bytes bytes() {
+    const double value = number();
+    total_memory += value;
+    if (total_memory > kMostMemory) scanner.fail("the sizes add up to more than 1e18 bytes");
+    return Bytes(static_cast<std::int64_t>(value));
+  }
+  void read_node();
+  void read_edge();
+  int devices(const char* key) {
+    const std::int64_t count = whole();
+    if (count < 0 || count > kMostPartitionDevices)
+      throw InputError({fmt::format("{}#/{}", file.where, key),
+                        fmt::format("expected 0 to {}, got {}", kMostPartitionDevices, count),
+                        "set the number of devices"});
+    return static_cast<int>(count);
+  }
+  void read_all();
+  void connect();
+};
+
+void Reader::read_node() {
+  const std::size_t index = problem.nodes.size();
+  if (index == kMostPartitionNodes)
+    scanner.fail(fmt::format("more than {} nodes", kMostPartitionNodes));
+  PartitionNode node;
+  bool has_id = false, has_time = false;
+  scanner.for_each_member([&](std::string_view key) {
+    if (key == "id")
+      ids.push_back(whole()), has_id = true;
+    else if (key == "name")
+      node.name = scanner.text();
+    else if (key == "fpgaLatency")
+      node.accelerator_time = milliseconds(), has_time = true;
+    else if (key == "cpuLatency")
+      node.host_time = milliseconds();
+    else if (key == "size")
+      node.memory = bytes();
+    else if (key == "colorClass")
+      node.colocation = whole();
+    else if (key == "supportedOnFpga")
+      node.runs_on_accelerator = flag();
+    else if (key == "isBackwardNode")
+      node.is_backward = flag();
+    else
+      scanner.skip();
+  });
+  if (!has_id || !has_time)
+    throw InputError({place("nodes", index), "missing key 'id' or 'fpgaLatency'",
+                      "give every node an id and its time in ms"});
+  ids.resize(index + 1);  // a repeated key "id" counts once
+  if (node.name.empty()) node.name = fmt::format("{}", ids[index]);
+  problem.nodes.push_back(std::move(node));
+}
+
+void Reader::read_edge() {
+  if (edges.size() == kMostPartitionEdges)
+    scanner.fail(fmt::format("more than {} edges", kMostPartitionEdges));
+  Edge edge{-1, -1, 0};
+  scanner.for_each_member([&](std::string_view key) {
+    if (key == "sourceId")
+      edge.source = whole();
+    else if (key == "destId")
+      edge.target = whole();
+    else if (key == "cost")
+      edge.cost = number();
+    else
+      scanner.skip();
+  });
+  edges.push_back(edge);
+}
+
+void Reader::read_all() {
+  problem.accelerators = 0;
+  scanner.for_each_member([&](std::string_view key) {
+    if (key == "maxFPGAs")
+      problem.accelerators = devices("maxFPGAs");
+    else if (key == "maxCPUs")
+      problem.hosts = devices("maxCPUs");
+    else if (key == "maxSizePerFPGA")
+      problem.accelerator_memory = bytes();
+    else if (key == "nodes")
+      scanner.for_each_object([&] { read_node(); });
+    else if (key == "edges")
+      scanner.for_each_object([&] { read_edge(); });
+    else
+      scanner.skip();
+  });
+  scanner.expect_end();
+}
+
+void Reader::connect() {
+  std::unordered_map<std::int64_t, std::int32_t> node_of_id;
+  for (std::size_t v = 0; v < ids.size(); ++v)
+    if (!node_of_id.emplace(ids[v], static_cast<std::int32_t>(v)).second)
+      throw InputError({place("nodes", v), fmt::format("id {} is used twice", ids[v]),
+                        "give every node its own id"});
+  std::vector<double> cost(ids.size(), -1);
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const auto source = node_of_id.find(edges[e].source), target = node_of_id.find(edges[e].target);
+    if (source == node_of_id.end() || target == node_of_id.end())
+      throw InputError({place("edges", e),
+                        fmt::format("edge from node {} to node {}, one of which does not exist",
+                                    edges[e].source, edges[e].target),
+                        "refer to the ids of nodes"});
+    double& of_source = cost[static_cast<std::size_t>(source->second)];
+    constexpr double kSameCost = 1e-6;  // milliseconds, as in the planner that defines the format
+    if (of_source >= 0 && std::abs(of_source - edges[e].cost) > kSameCost)
+      throw InputError({place("edges", e),
+                        fmt::format("cost {} ms differs from the {} ms of another edge of node {}",
+                                    edges[e].cost, of_source, edges[e].source),
+                        "give all edges of a source the same cost"});
+    if (of_source < 0) {
+      of_source = edges[e].cost;
+      total_time += of_source * kTicksPerMillisecond;
+      if (total_time > kLongestTotal)
+        throw InputError({place("edges", e), "the times add up to more than 11 days",
+                          "give times in milliseconds"});
+      problem.nodes[static_cast<std::size_t>(source->second)].transfer_time =
+          Ticks(static_cast<std::int64_t>(std::llround(of_source * kTicksPerMillisecond)));
+    }
+    problem.edges.push_back({source->second, target->second});
+  }
+}
+
+}  // namespace
+
+PartitionProblem read_dnn_partitioning(const NamedText& file) {
+  Reader reader{.file = file,
+                .scanner = JsonScanner(file.text, file.where),
+                .problem = {},
+                .ids = {},
+                .edges = {}};
+  reader.read_all();
+  reader.connect();
+  check_partition_problem(reader.problem, file.where);
+  return std::move(reader.problem);
+}
+
+}  // namespace meshwright
