@@ -28,9 +28,55 @@ std::string place(const std::string& file, const toml::source_region& region) {
                      std::max<std::uint32_t>(region.begin.column, 1));
 }
 
+/// Parser and tables of the library recurse once per part of a dotted key and set no limit to it.
+constexpr std::size_t kMostKeyParts = 64;
+
+/// Position after the string that starts at `begin`; the end of the text if it is not closed.
+std::size_t skip_string(std::string_view text, std::size_t begin) {
+  const char quote = text[begin];
+  const std::string three(3, quote);
+  const bool is_multiline = text.substr(begin).starts_with(three);
+  const std::string_view closing = std::string_view(three).substr(0, is_multiline ? 3 : 1);
+  for (std::size_t i = begin + closing.size(); i < text.size(); ++i) {
+    if (text[i] == '\\' && quote == '"') {
+      ++i;
+    } else if (text.substr(i).starts_with(closing) || (text[i] == '\n' && !is_multiline)) {
+      return std::min(i + closing.size(), text.size());
+    }
+  }
+  return text.size();
+}
+
+/// Counts the dots between keys, also those of the inline tables around a key.
+void check_key_depth(std::string_view text, const std::string& where) {
+  std::vector<std::size_t> outer{0};  // dots before each open brace
+  std::size_t dots = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = skip_string(text, i);
+      continue;
+    }
+    if (c == '.' && ++dots >= kMostKeyParts)
+      throw InputError(
+          {fmt::format("{}:{}", where, 1 + std::ranges::count(text.substr(0, i), '\n')),
+           fmt::format("key with more than {} parts", kMostKeyParts), "use fewer nested tables"});
+    if (c == '{') {
+      outer.push_back(dots);
+    } else if (c == '}' && outer.size() > 1) {
+      outer.pop_back();
+      dots = outer.back();
+    } else if (c == '\n' || c == ',' || c == '[') {
+      dots = outer.back();
+    }
+    i = c == '#' ? std::min(text.find('\n', i), text.size()) : i + 1;
+  }
+}
+
 }  // namespace
 
 toml::table parse_toml(const NamedText& source, std::string_view noun) {
+  check_key_depth(source.text, source.where);
   try {
     return toml::parse(std::string_view(source.text), std::string_view(source.where));
   } catch (const toml::parse_error& error) {
