@@ -12,7 +12,7 @@ namespace meshwright {
 namespace {
 
 constexpr double kTicksPerMillisecond = 1e9;
-constexpr double kLongestTotal = 1e18;  ///< picoseconds: 11 days; sums of times fit int64
+constexpr double kLongestTotal = 1e15;  ///< picoseconds; sums over thousands of items fit int64
 constexpr double kMostMemory = 1e18;    ///< bytes
 
 struct Reader {
@@ -29,6 +29,15 @@ struct Reader {
 
   std::string place(const char* list, std::size_t index) const {
     return fmt::format("{}#/{}/{}", file.where, list, index);
+  }
+  /// Of a valid file whose figures are too large.
+  [[noreturn]] void refuse(const std::string& what, const char* hint) const {
+    throw InputError({fmt::format("{}: byte {}", file.where, scanner.position()), what, hint});
+  }
+  void add_time(double ticks) {
+    total_time += ticks;
+    if (total_time > kLongestTotal)
+      refuse("the times add up to more than 1,000 s", "give times per sample, in milliseconds");
   }
   double number() {
     const std::string_view text = scanner.number();
@@ -53,14 +62,14 @@ struct Reader {
   }
   Ticks milliseconds() {
     const double ticks = number() * kTicksPerMillisecond;
-    total_time += ticks;
-    if (total_time > kLongestTotal) scanner.fail("the times add up to more than 11 days");
+    add_time(ticks);
     return Ticks(static_cast<std::int64_t>(std::llround(ticks)));
   }
   Bytes bytes() {
     const double value = number();
     total_memory += value;
-    if (total_memory > kMostMemory) scanner.fail("the sizes add up to more than 1e18 bytes");
+    if (total_memory > kMostMemory)
+      refuse("the sizes add up to more than 1e18 bytes", "give sizes in bytes");
     return Bytes(static_cast<std::int64_t>(value));
   }
   void read_node();
@@ -80,7 +89,7 @@ struct Reader {
 void Reader::read_node() {
   const std::size_t index = problem.nodes.size();
   if (index == kMostPartitionNodes)
-    scanner.fail(fmt::format("more than {} nodes", kMostPartitionNodes));
+    refuse(fmt::format("more than {} nodes", kMostPartitionNodes), "merge nodes");
   PartitionNode node;
   bool has_id = false, has_time = false;
   scanner.for_each_member([&](std::string_view key) {
@@ -113,7 +122,7 @@ void Reader::read_node() {
 
 void Reader::read_edge() {
   if (edges.size() == kMostPartitionEdges)
-    scanner.fail(fmt::format("more than {} edges", kMostPartitionEdges));
+    refuse(fmt::format("more than {} edges", kMostPartitionEdges), "merge nodes");
   Edge edge{-1, -1, 0};
   scanner.for_each_member([&](std::string_view key) {
     if (key == "sourceId")
@@ -170,10 +179,7 @@ void Reader::connect() {
                         "give all edges of a source the same cost"});
     if (of_source < 0) {
       of_source = edges[e].cost;
-      total_time += of_source * kTicksPerMillisecond;
-      if (total_time > kLongestTotal)
-        throw InputError({place("edges", e), "the times add up to more than 11 days",
-                          "give times in milliseconds"});
+      add_time(of_source * kTicksPerMillisecond);
       problem.nodes[static_cast<std::size_t>(source->second)].transfer_time =
           Ticks(static_cast<std::int64_t>(std::llround(of_source * kTicksPerMillisecond)));
     }

@@ -95,7 +95,15 @@ void merge_cycles(const std::vector<std::pair<Index, Index>>& edges, Groups& gro
   }
 }
 
-/// Merges each group without time and without edges to backward nodes into its only neighbor.
+/// True if one accelerator can hold all nodes.
+bool fits_on_one(const PartitionProblem& problem) {
+  Bytes memory;
+  for (const PartitionNode& node : problem.nodes) memory += node.memory;
+  return memory <= problem.accelerator_memory;
+}
+
+/// Merges each group without time and without edges to backward nodes into its only neighbor; not
+/// if its memory may be missing there.
 void merge_timeless(const PartitionProblem& problem,
                     const std::vector<std::pair<Index, Index>>& edges, Groups& groups) {
   const std::size_t count = problem.nodes.size();
@@ -107,9 +115,11 @@ void merge_timeless(const PartitionProblem& problem,
     neighbors[to_index(b)].insert(a);
   }
   std::vector<bool> stays(count, false);
+  const bool ignores_memory = fits_on_one(problem);
   for (std::size_t v = 0; v < count; ++v) {
     const PartitionNode& node = problem.nodes[v];
-    if (node.accelerator_time.value > 0 || node.host_time.value > 0 || !node.runs_on_accelerator)
+    if (node.accelerator_time.value > 0 || node.host_time.value > 0 || !node.runs_on_accelerator ||
+        (node.memory.value > 0 && !ignores_memory))
       stays[to_index(groups.of(static_cast<Index>(v)))] = true;
   }
   for (const PartitionEdge& edge : problem.edges)

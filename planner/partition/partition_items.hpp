@@ -34,7 +34,8 @@ struct PartitionItems {
 };
 
 /// Merges colocated nodes, what lies on a cycle with them, and nodes without time that only one
-/// other node is adjacent to. The problem must pass check_partition_problem().
+/// other node is adjacent to; of the last those with memory only if one accelerator holds all
+/// nodes. The problem must pass check_partition_problem().
 PartitionItems make_partition_items(const PartitionProblem& problem);
 
 }  // namespace meshwright

@@ -1,3 +1,4 @@
+// Above 400 lines: one search, whose steps share the costs of stages.
 #include "planner/partition/replication_partition.hpp"
 
 #include <algorithm>

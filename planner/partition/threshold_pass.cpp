@@ -12,59 +12,9 @@ namespace {
 
 using Index = std::int32_t;
 
-/// Change of the cut when `item` is added to `set`.
-std::int64_t cut_change(const PartitionLattice& lattice, const SignalMembers& signals, Index set,
-                        Index item) {
-  std::int64_t change = 0;
-  for (const Index signal : signals.of_item[to_index(item)]) {
-    bool any_inside = false, others_inside = true;
-    for (const Index member : signals.members[to_index(signal)]) {
-      if (member == item) continue;
-      const bool inside = lattice.sets.contains(set, member);
-      any_inside |= inside;
-      others_inside &= inside;
-    }
-    if (!any_inside) change += signals.time[to_index(signal)];
-    if (others_inside) change -= signals.time[to_index(signal)];
-  }
-  return change;
-}
-
-/// Above this, dependents other than the items themselves are neglected: finding them takes
-/// quadratic time.
-constexpr std::size_t kMostItemsWithDependents = 4096;
-
-void find_dependents(const PartitionItems& items, PartitionLattice& lattice) {
-  const std::size_t count = items.items.size();
-  std::vector<Index> reached, seen(count, -1), counted(count, -1), inputs(count);
-  for (std::size_t item = 0; item < count; ++item) {
-    PartitionDependents& dependents = lattice.dependents[item];
-    dependents.own = lattice.of_item[item];
-    if (count > kMostItemsWithDependents) continue;
-    const auto mark = static_cast<Index>(item);
-    // In breadth-first order, inputs are own before what reads them is seen for the last time.
-    reached.assign(1, mark);
-    for (std::size_t i = 0; i < reached.size(); ++i)
-      for (const Index reader : items.after[to_index(reached[i])]) {
-        if (counted[to_index(reader)] != mark)
-          counted[to_index(reader)] = mark, inputs[to_index(reader)] = 0;
-        if (++inputs[to_index(reader)] < static_cast<Index>(items.before[to_index(reader)].size()))
-          continue;
-        dependents.own += lattice.of_item[to_index(reader)];
-        reached.push_back(reader);
-      }
-    seen[item] = mark;
-    reached.assign(1, mark);
-    for (std::size_t i = 0; i < reached.size(); ++i)
-      for (const Index reader : items.after[to_index(reached[i])]) {
-        if (seen[to_index(reader)] == mark) continue;
-        seen[to_index(reader)] = mark;
-        dependents.shared += lattice.of_item[to_index(reader)];
-        reached.push_back(reader);
-      }
-    dependents.shared += lattice.of_item[item];
-    dependents.shared -= dependents.own;
-  }
+/// The product of two numbers >= 0, or `most` if it is larger.
+std::int64_t product_up_to(std::int64_t most, std::int64_t a, std::int64_t b) {
+  return a > 0 && b > most / a ? most : a * b;
 }
 
 class ThresholdPass {
@@ -113,7 +63,9 @@ class ThresholdPass {
 
   Label* labels(Index set) { return labels_.data() + to_index(set) * host_counts_; }
   void bound_hosts();
-  Index accelerators_needed(Index set, std::size_t hosts_left) const;
+  /// Below the threshold; 1 in place of 0, to divide by it.
+  std::int64_t largest_load() const { return std::max<std::int64_t>(1, threshold_ - 1); }
+  std::int64_t accelerators_needed(Index set, std::size_t hosts_left) const;
   bool is_dominated(Index set, std::size_t hosts);
   void drop_hopeless(Index set);
   void enter(Index set);
@@ -150,27 +102,29 @@ class ThresholdPass {
 };
 
 void ThresholdPass::bound_hosts() {
-  double best_rate = 0;
+  double absorbed = 0, best_rate = 0;
   for (const PartitionItem& item : items_) {
+    const auto time = static_cast<double>(item.accelerator_time);
     if (item.host_time == 0)
-      absorbed_by_host_ += item.accelerator_time;
+      absorbed += time;
     else
-      best_rate = std::max(best_rate, static_cast<double>(item.accelerator_time) /
-                                          static_cast<double>(item.host_time));
+      best_rate = std::max(best_rate, time / static_cast<double>(item.host_time));
   }
-  absorbed_by_host_ +=
-      static_cast<std::int64_t>(best_rate * static_cast<double>(threshold_) * (1 + 1e-12)) + 1;
+  constexpr double kRounding = 1 + 1e-12;
+  absorbed = (absorbed + best_rate * static_cast<double>(threshold_)) * kRounding + 1;
+  const std::int64_t all = lattice_.of_set.back().time;
+  absorbed_by_host_ =
+      absorbed < static_cast<double>(all) ? static_cast<std::int64_t>(absorbed) : all;
 }
 
 /// A lower bound for what is outside of `set`.
-Index ThresholdPass::accelerators_needed(Index set, std::size_t hosts_left) const {
+std::int64_t ThresholdPass::accelerators_needed(Index set, std::size_t hosts_left) const {
   std::int64_t work = lattice_.of_set.back().time - lattice_.of_set[to_index(set)].time;
   if (hosts_left == 0)
     work += lattice_.cut[to_index(set)];  // every crossing signal is paid by a later stage
   else
-    work -= absorbed_by_host_ * static_cast<std::int64_t>(hosts_left);
-  if (work <= 0) return 0;
-  return static_cast<Index>((work + threshold_ - 2) / (threshold_ - 1));
+    work -= product_up_to(work, absorbed_by_host_, static_cast<std::int64_t>(hosts_left));
+  return divide_up(work, largest_load());
 }
 
 /// With one more item in the stages so far, at no more devices, is what follows not slower? The
@@ -219,9 +173,11 @@ void ThresholdPass::enter(Index set) {
   for (std::size_t h = 0; h < host_counts_; ++h) {
     const Index a = labels(set)[h].accelerators;
     if (a >= lattice_.accelerators) continue;
-    const std::int64_t left = (lattice_.accelerators - a - 1) * (threshold_ - 1) +
-                              absorbed_by_host_ * static_cast<std::int64_t>(host_counts_ - 1 - h);
-    required_time_ = std::min(required_time_, lattice_.of_set.back().time - left);
+    const std::int64_t all = lattice_.of_set.back().time;
+    const std::int64_t left =
+        product_up_to(all, lattice_.accelerators - a - 1, largest_load()) +
+        product_up_to(all, absorbed_by_host_, static_cast<std::int64_t>(host_counts_ - 1 - h));
+    required_time_ = std::min(required_time_, all - left);
   }
 }
 
@@ -393,81 +349,6 @@ std::vector<LatticeStage> ThresholdPass::run() {
 }
 
 }  // namespace
-
-SignalMembers::SignalMembers(const PartitionItems& items) : of_item(items.items.size()) {
-  for (const PartitionSignal& signal : items.signals) {
-    members.push_back(signal.readers);
-    members.back().push_back(signal.home);
-    std::sort(members.back().begin(), members.back().end());
-  }
-  // Signals with the same members cost the same devices.
-  std::vector<std::size_t> order(members.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return members[a] < members[b]; });
-  std::vector<std::vector<Index>> merged;
-  for (const std::size_t i : order) {
-    if (merged.empty() || merged.back() != members[i]) {
-      merged.push_back(members[i]);
-      time.push_back(0);
-    }
-    time.back() += items.signals[i].time;
-  }
-  members = std::move(merged);
-  for (std::size_t signal = 0; signal < members.size(); ++signal)
-    for (const Index item : members[signal])
-      of_item[to_index(item)].push_back(static_cast<Index>(signal));
-}
-
-PartitionPotential& PartitionPotential::operator+=(const PartitionPotential& other) {
-  time += other.time;
-  load += other.load;
-  memory += other.memory;
-  return *this;
-}
-
-PartitionPotential& PartitionPotential::operator-=(const PartitionPotential& other) {
-  time -= other.time;
-  load -= other.load;
-  memory -= other.memory;
-  return *this;
-}
-
-PartitionLattice make_lattice(const PartitionItems& items, const SignalMembers& signals,
-                              DownSets sets, const PartitionProblem& problem) {
-  PartitionLattice lattice{.items = &items,
-                           .sets = std::move(sets),
-                           .of_item = {},
-                           .dependents = std::vector<PartitionDependents>(items.items.size()),
-                           .of_set = {},
-                           .cut = {},
-                           .accelerators = problem.accelerators,
-                           .hosts = problem.hosts,
-                           .accelerator_memory = problem.accelerator_memory.value};
-  for (std::size_t item = 0; item < items.items.size(); ++item) {
-    const PartitionItem& i = items.items[item];
-    PartitionPotential potential{i.accelerator_time, i.accelerator_time, i.memory};
-    for (const Index signal : signals.of_item[item])
-      potential.load += signals.time[to_index(signal)];
-    lattice.of_item.push_back(potential);
-  }
-  find_dependents(items, lattice);
-
-  const std::size_t count = lattice.sets.size();
-  std::vector<bool> is_known(count, false);
-  lattice.of_set.resize(count);
-  lattice.cut.assign(count, 0);
-  for (std::size_t set = 0; set < count; ++set)
-    for (const auto& [item, next] : lattice.sets.steps(static_cast<Index>(set))) {
-      if (is_known[to_index(next)]) continue;
-      is_known[to_index(next)] = true;
-      lattice.of_set[to_index(next)] = lattice.of_set[set];
-      lattice.of_set[to_index(next)] += lattice.of_item[to_index(item)];
-      lattice.cut[to_index(next)] =
-          lattice.cut[set] + cut_change(lattice, signals, static_cast<Index>(set), item);
-    }
-  return lattice;
-}
 
 std::optional<std::vector<LatticeStage>> find_partition_below(std::int64_t threshold,
                                                               const PartitionLattice& lattice,

@@ -58,8 +58,8 @@ std::int64_t even_load(const PartitionItems& items, const PartitionProblem& prob
     rate_of_host = std::max(rate_of_host, time / static_cast<double>(item.host_time));
   }
   constexpr double kRounding = 1 - 1e-9;
-  return static_cast<std::int64_t>(work * kRounding /
-                                   (problem.accelerators + problem.hosts * rate_of_host));
+  const double devices = problem.accelerators + problem.hosts * rate_of_host;
+  return devices > 0 ? static_cast<std::int64_t>(work * kRounding / devices) : 0;
 }
 
 /// The next threshold for an optimum in [lower, upper]. Passes with low thresholds are fast, so the
@@ -200,8 +200,10 @@ std::optional<ThroughputPartition> partition_for_throughput(const PartitionProbl
   ThroughputPartition best;
   best.lower_bound = Ticks(even_load(items, problem));
   bool is_complete = false;
-  if (std::optional<DownSets> sets =
-          enumerate_down_sets(items.before, items.after, limits.down_sets)) {
+  std::optional<DownSets> sets;
+  if (items.items.size() <= limits.items)
+    sets = enumerate_down_sets(items.before, items.after, limits.down_sets);
+  if (sets) {
     const SignalMembers signals(items);
     is_complete = search(make_lattice(items, signals, std::move(*sets), problem), signals, problem,
                          limits, best);

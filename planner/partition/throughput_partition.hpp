@@ -27,9 +27,10 @@ struct ThroughputPartition {
   std::int64_t extensions = 0;  ///< stages that were priced
 };
 
-/// Work after which the search stops. Then, and if a graph has more down-sets, stages that are
-/// consecutive in one topological order are searched as well, and the lower bound may be lower.
+/// Work after which the search stops. Then, and if a graph has more items or down-sets, stages that
+/// are consecutive in one topological order are searched, and the lower bound may be lower.
 struct PartitionLimits {
+  std::size_t items = 4096;
   std::size_t down_sets = 250'000;
   std::int64_t extensions = 1'000'000'000;  ///< about 50 ns each
 };

@@ -89,6 +89,56 @@ TEST(ThroughputPartition, OfWideGraphsHasALowerBound) {
   EXPECT_EQ(busiest(best->stages, problem), best->load);
 }
 
+/// Merged into its neighbor, the node without time would need 12 bytes of 8.
+TEST(ThroughputPartition, PlacesANodeWithoutTimeWhereItsMemoryFits) {
+  PartitionProblem problem{.nodes = {node(5, 90, 1), node(0, 0, 0)},
+                           .edges = {{0, 1}},
+                           .accelerators = 2,
+                           .accelerator_memory = Bytes(8)};
+  for (PartitionNode& n : problem.nodes) n.memory = Bytes(6);
+  EXPECT_EQ(partition_for_throughput(problem).value().load, Ticks(6));
+}
+
+/// Devices times load exceeds 64 bits. Each node is fast on the host or as fast as possible
+/// anywhere.
+TEST(ThroughputPartition, CountsManyDevicesAndLongTimes) {
+  const std::int64_t kLong = 500'000'000'000'000;
+  const PartitionProblem problem{.nodes = {node(kLong, 1, 0), node(kLong, 1'000'000'000, 0)},
+                                 .edges = {},
+                                 .accelerators = kMostPartitionDevices,
+                                 .hosts = 64,
+                                 .accelerator_memory = Bytes(8)};
+  const auto best = partition_for_throughput(problem);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->load, Ticks(1'000'000'000));
+  EXPECT_LE(best->lower_bound, best->load);
+}
+
+/// Two loads of 1 ps: below the next threshold nothing takes time.
+TEST(ThroughputPartition, ProvesTheShortestLoad) {
+  const PartitionProblem problem{.nodes = {node(1, 1, 0), node(1, 1, 0)},
+                                 .edges = {},
+                                 .accelerators = 2,
+                                 .accelerator_memory = Bytes(8)};
+  const auto best = partition_for_throughput(problem);
+  EXPECT_EQ(best->load, Ticks(1));
+  EXPECT_EQ(best->lower_bound, Ticks(1));
+}
+
+/// Searched as a chain of blocks: the load is at least the even share of 25,000, and at most one
+/// block more.
+TEST(ThroughputPartition, CutsGraphsWithVeryManyNodes) {
+  PartitionProblem problem{.nodes = std::vector<PartitionNode>(100'000, node(1, 90, 0)),
+                           .edges = {},
+                           .accelerators = 4,
+                           .accelerator_memory = Bytes(100'000)};
+  for (std::int32_t v = 1; v < 100'000; ++v) problem.edges.push_back({v - 1, v});
+  const auto best = partition_for_throughput(problem);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_GE(best->load, Ticks(25'000));
+  EXPECT_LE(best->load, Ticks(25'000 + 100'000 / 1024 + 1));
+}
+
 // ---- brute force
 // ----------------------------------------------------------------------------------
 
@@ -154,15 +204,20 @@ struct RandomGraph {
   std::uint32_t state;
   int below(int n) { return static_cast<int>(xorshift32(state) % static_cast<std::uint32_t>(n)); }
 
-  /// Forward nodes with times > 0, so that none is merged into a neighbor; in training graphs each
-  /// has a backward node of its color, with mirrored edges.
+  PartitionNode timed_node() {
+    const int transfer = below(8);
+    return below(4) == 0 ? node(0, 0, transfer) : node(1 + below(9), 1 + below(40), transfer);
+  }
+
+  /// Some nodes take no time; in training graphs each forward node has a backward node of its
+  /// color, with mirrored edges.
   PartitionProblem make(bool is_training) {
     PartitionProblem problem;
     problem.accelerators = 1 + below(3);
     problem.hosts = below(2);
     const int forward = is_training ? 5 : 7;
     for (int v = 0; v < forward; ++v) {
-      problem.nodes.push_back(node(1 + below(9), 1 + below(40), below(8)));
+      problem.nodes.push_back(timed_node());
       problem.nodes.back().memory = Bytes(below(4));
       problem.nodes.back().runs_on_accelerator = below(12) > 0;
       for (int u = 0; u < v; ++u)
@@ -173,7 +228,7 @@ struct RandomGraph {
       const std::vector<PartitionEdge> edges = problem.edges;
       for (int v = 0; v < forward; ++v) {
         problem.nodes[static_cast<std::size_t>(v)].colocation = v;
-        problem.nodes.push_back(node(1 + below(9), 1 + below(40), below(8)));
+        problem.nodes.push_back(timed_node());
         problem.nodes.back().colocation = v;
         problem.nodes.back().is_backward = true;
         if (below(2) == 0) problem.edges.push_back({v, forward + v});
