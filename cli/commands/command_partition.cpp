@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
@@ -56,7 +58,8 @@ PartitionProblem problem_of(const PartitionFlags& flags) {
   if (flags.hosts) problem.hosts = *flags.hosts;
   if (!flags.memory.empty()) problem.accelerator_memory = parse_bytes(flags.memory, "--memory");
   if (problem.hosts > kHostRange.largest)
-    refuse_flag("--hosts", "more hosts than supported", "set it to at most 64");
+    refuse_flag("--hosts", fmt::format("{} hosts in the file, more than supported", problem.hosts),
+                fmt::format("set it to at most {}", kHostRange.largest));
   if (problem.accelerators + problem.hosts == 0)
     refuse_flag("--devices", "no devices to partition the graph over", "set it to at least 1");
   return problem;
@@ -65,7 +68,9 @@ PartitionProblem problem_of(const PartitionFlags& flags) {
 Outcome run_partition(const PartitionFlags& flags) {
   const PartitionProblem problem = problem_of(flags);
   const std::optional<ThroughputPartition> partition = partition_for_throughput(problem);
-  if (!partition) return {.text = no_partition_text(problem), .exit_code = kExitNoPlanFits};
+  if (!partition)
+    return {.text = flags.output.json ? no_partition_json(problem) : no_partition_text(problem),
+            .exit_code = kExitNoPlanFits};
   if (!flags.output.file.empty())
     write_file(flags.output.file, stage_map_json(*partition, problem));
   if (flags.output.file == "-") return {};

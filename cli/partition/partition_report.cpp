@@ -30,9 +30,13 @@ std::vector<std::string> names_of(const PartitionStage& stage, const PartitionPr
   return names;
 }
 
+std::string count_text(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string devices_text(const PartitionProblem& problem) {
-  const auto count = [](int n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  const auto count = [](int n, const char* noun) {
+    return count_text(static_cast<std::size_t>(n), noun);
   };
   const std::string accelerators = count(problem.accelerators, "accelerator");
   return problem.hosts == 0 ? accelerators : accelerators + " and " + count(problem.hosts, "host");
@@ -46,8 +50,8 @@ std::string to_text(const Json& json) {
 
 std::string partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
                            const std::string& name) {
-  std::string text = fmt::format("{}: {} nodes, {} edges, {}\n", name, problem.nodes.size(),
-                                 problem.edges.size(), devices_text(problem));
+  std::string text = fmt::format("{}: {}, {}, {}\n", name, count_text(problem.nodes.size(), "node"),
+                                 count_text(problem.edges.size(), "edge"), devices_text(problem));
   const std::string verdict =
       partition.load == partition.lower_bound
           ? "optimal over contiguous stages"
@@ -86,7 +90,8 @@ std::string partition_json(const ThroughputPartition& partition, const Partition
                       {"proved_optimal", partition.load == partition.lower_bound},
                       {"down_sets", partition.down_sets},
                       {"priced_stages", partition.extensions},
-                      {"stages", std::move(stages)}});
+                      {"stages", std::move(stages)},
+                      {"infeasible", nullptr}});
 }
 
 std::string stage_map_json(const ThroughputPartition& partition, const PartitionProblem& problem) {
@@ -96,13 +101,31 @@ std::string stage_map_json(const ThroughputPartition& partition, const Partition
   return to_text(map);
 }
 
-std::string no_partition_text(const PartitionProblem& problem) {
+namespace {
+
+std::string reason_of_no_partition(const PartitionProblem& problem) {
+  if (problem.hosts == 0)
+    for (const PartitionNode& node : problem.nodes)
+      if (!node.runs_on_accelerator)
+        return fmt::format("node '{}' runs on hosts only, and there are none", node.name);
   Bytes total;
   for (const PartitionNode& node : problem.nodes) total += node.memory;
-  return fmt::format(
-      "No partition found: the nodes need {} of memory together, {} have {} each.\n"
-      "Use more accelerators, or set --hosts.\n",
-      to_text(total), devices_text(problem), to_text(problem.accelerator_memory));
+  return fmt::format("the nodes need {} of memory together, {} accelerators have {} each",
+                     to_text(total), problem.accelerators, to_text(problem.accelerator_memory));
+}
+
+}  // namespace
+
+std::string no_partition_text(const PartitionProblem& problem) {
+  return fmt::format("No partition found: {}.\nUse more accelerators, or set --hosts.\n",
+                     reason_of_no_partition(problem));
+}
+
+std::string no_partition_json(const PartitionProblem& problem) {
+  return to_text(
+      Json{{"schema", 1},
+           {"stages", Json::array()},
+           {"infeasible", {{"reason", reason_of_no_partition(problem)}, {"nearest", nullptr}}}});
 }
 
 }  // namespace meshwright

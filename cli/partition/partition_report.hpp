@@ -14,7 +14,8 @@ std::string partition_json(const ThroughputPartition& partition, const Partition
 /// {"0": [names of the nodes of stage 0], "1": …}
 std::string stage_map_json(const ThroughputPartition& partition, const PartitionProblem& problem);
 
-/// Why nothing fits, for a person.
+/// Why nothing fits.
 std::string no_partition_text(const PartitionProblem& problem);
+std::string no_partition_json(const PartitionProblem& problem);
 
 }  // namespace meshwright

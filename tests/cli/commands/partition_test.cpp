@@ -1,0 +1,85 @@
+// The command `partition`, run as a program.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program_fixture.hpp"
+
+namespace meshwright {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class PartitionProgram : public ProgramTest {
+ protected:
+  /// A chain of 4, 4 and 6 ms with transfers of 1 ms and 6 bytes per node.
+  PartitionProgram() {
+    Json nodes = Json::array(), edges = Json::array();
+    for (int id = 0; id < 3; ++id)
+      nodes.push_back({{"id", id},
+                       {"name", std::string(1, static_cast<char>('a' + id))},
+                       {"fpgaLatency", id < 2 ? 4 : 6},
+                       {"cpuLatency", 90},
+                       {"size", 6}});
+    for (int id = 0; id < 2; ++id)
+      edges.push_back({{"sourceId", id}, {"destId", id + 1}, {"cost", 1}});
+    graph_ = {{"maxFPGAs", 2},
+              {"maxCPUs", 0},
+              {"maxSizePerFPGA", 12},
+              {"nodes", nodes},
+              {"edges", edges}};
+    write();
+  }
+  void write() const { std::ofstream(path("graph.json")) << graph_; }
+
+  Json graph_;
+};
+
+// {a, b | c} has loads 4 + 4 + 1 and 6 + 1.
+TEST_F(PartitionProgram, PrintsStagesAndProof) {
+  const ProgramRun text = run({"partition", "graph.json"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.standard_output, HasSubstr("graph.json: 3 nodes, 2 edges, 2 accelerators\n"
+                                              "time per sample: 9.000000 ms, optimal"));
+  const Json json = Json::parse(run({"partition", "graph.json", "--json"}).standard_output);
+  EXPECT_EQ(json["load_ns"], 9e6);
+  EXPECT_EQ(json["proved_optimal"], true);
+  EXPECT_EQ(
+      json["stages"][1],
+      (Json{{"device", "accelerator"}, {"load_ns", 7e6}, {"memory_bytes", 6}, {"nodes", {"c"}}}));
+  EXPECT_EQ(json["infeasible"], nullptr);
+}
+
+TEST_F(PartitionProgram, WritesTheNodesOfEveryStage) {
+  EXPECT_EQ(run({"partition", "graph.json", "-o", "stages.json"}).exit_code, 0);
+  std::ifstream file(path("stages.json"));
+  EXPECT_EQ(Json::parse(file), (Json{{"0", {"a", "b"}}, {"1", {"c"}}}));
+}
+
+// Three devices take 5, 6 and 7; with 6 bytes each, two hold two nodes only.
+TEST_F(PartitionProgram, TakesDevicesAndMemoryFromFlags) {
+  const Json three =
+      Json::parse(run({"partition", "graph.json", "--devices", "3", "--json"}).standard_output);
+  EXPECT_EQ(three["load_ns"], 7e6);
+  const ProgramRun small = run({"partition", "graph.json", "--memory", "6B", "-o", "stages.json"});
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.standard_output,
+              HasSubstr("the nodes need 18 B of memory together, 2 accelerators have 6 B each"));
+  EXPECT_THAT(folder_.file_names(), testing::ElementsAre("graph.json"));
+}
+
+TEST_F(PartitionProgram, NamesANodeThatNoDeviceCanRun) {
+  graph_["nodes"][1]["supportedOnFpga"] = false;
+  write();
+  const ProgramRun json = run({"partition", "graph.json", "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_EQ(Json::parse(json.standard_output)["infeasible"]["reason"],
+            "node 'b' runs on hosts only, and there are none");
+}
+
+}  // namespace
+}  // namespace meshwright
