@@ -50,6 +50,7 @@ struct AttentionShape {
   std::int64_t queries = 0, keys = 0;           ///< Tq, Tk
   std::int64_t key_size = 0, value_size = 0;    ///< D, Dv
   float scale = 1;                              ///< usually 1 / sqrt(D)
+  float softcap = 0;  ///< scores become softcap tanh(score / softcap) (Gemma 2); 0: none
   /// A query at position p sees keys at positions <= p, and > p - window unless window is 0.
   bool causal = true;
   std::int64_t window = 0;
@@ -154,7 +155,8 @@ inline void check(const AttentionDelta& a) {
   check_size(a.delta, statistics_of(a.shape));
 }
 
-/// With P = e^(scale Q K^T - log_sum_exp):  dV = P^T dO,  dS = P (dO V^T - delta),
+/// With P = e^(scale Q K^T - log_sum_exp):  dV = P^T dO,  dS = P (dO V^T - delta), with a softcap
+/// times 1 - (score / softcap)^2,
 /// dQ = scale dS K,  dK = scale dS^T Q; query heads that share a key head are summed.
 struct AttentionBackward {
   AttentionShape shape = {};

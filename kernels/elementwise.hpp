@@ -19,6 +19,8 @@ namespace meshwright {
   X(grouped_bias_gradient,       GroupedBiasGradient)      \
   X(row_gate_forward,            RowGateForward)           \
   X(row_gate_backward,           RowGateBackward)          \
+  X(softcap_forward,             SoftcapForward)           \
+  X(softcap_backward,            SoftcapBackward)          \
   X(reduce,                      Reduce)                   \
   X(cast,                        Cast)                     \
   X(fill,                        Fill)                     \
@@ -86,6 +88,30 @@ inline void check(const RowGateBackward& a) {
   check_same_shape(a.x, {a.dy, a.dx});
   check_same_shape(a.gate, {a.dgate});
   check_shape(a.gate, a.x.rows, 1);
+}
+
+/// y = cap tanh(x / cap): logits of Gemma 2.
+struct SoftcapForward {
+  ConstVector x = {};
+  Vector y = {};  ///< may be x
+  float cap = 1;
+};
+inline void check(const SoftcapForward& a) {
+  check_view(a.x);
+  check_size(a.y, a.x.size);
+  MW_CHECK(a.cap > 0);
+}
+/// dx = dy (1 - (y / cap)^2).
+struct SoftcapBackward {
+  ConstVector y = {}, dy = {};
+  Vector dx = {};  ///< may be dy
+  float cap = 1;
+};
+inline void check(const SoftcapBackward& a) {
+  check_view(a.y);
+  check_size(a.dy, a.y.size);
+  check_size(a.dx, a.y.size);
+  MW_CHECK(a.cap > 0);
 }
 
 enum class Reduction : std::uint8_t { kSum, kMaximum };

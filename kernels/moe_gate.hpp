@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/model/model_graph.hpp"
 #include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
@@ -29,12 +30,10 @@ namespace meshwright {
   X(gate_backward,       GateBackward)
 // clang-format on
 
-enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
-
 inline constexpr std::int64_t kMaxExpertGroups = 64;
 
 struct GateShape {
-  GateScore score = GateScore::kSoftmax;
+  RouterScore score = RouterScore::kSoftmax;
   std::int64_t tokens = 0, experts = 0, experts_per_token = 0;  ///< N, E, K
   bool normalized = true;
   float scale = 1;  ///< DeepSeek's routed_scaling_factor
@@ -43,12 +42,17 @@ struct GateShape {
   /// correction) have the largest sum; ties: the first (DeepSeek-V3, arXiv 2412.19437, section
   /// 2.1.2).
   std::int64_t groups = 1, chosen_groups = 1;
+  std::int64_t keys_per_group = 0;  ///< in that sum, if not ceil(K / chosen_groups)
+  std::int64_t summed_keys() const {
+    return keys_per_group > 0 ? keys_per_group
+                              : (experts_per_token + chosen_groups - 1) / chosen_groups;
+  }
 };
 inline void check(const GateShape& s) {
   MW_CHECK(s.tokens >= 0 && s.experts > 0);
   MW_CHECK(s.experts_per_token > 0 && s.experts_per_token <= s.experts);
   MW_CHECK(s.groups > 0 && s.groups <= kMaxExpertGroups && s.experts % s.groups == 0);
-  MW_CHECK(s.chosen_groups > 0);
+  MW_CHECK(s.chosen_groups > 0 && s.keys_per_group >= 0);
   MW_CHECK(s.chosen_groups >= s.groups ||
            s.chosen_groups * (s.experts / s.groups) >= s.experts_per_token);
 }

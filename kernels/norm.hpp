@@ -1,7 +1,9 @@
 /// Layer norm (arXiv 1607.06450) and root-mean-square norm (arXiv 1910.07467) over the columns.
 ///
-///   layer norm   y = (x - mean) * r * weight + bias,  r = 1 / sqrt(variance + epsilon)
-///   rms norm     y = x * r * weight,                  r = 1 / sqrt(mean of x^2 + epsilon)
+///   layer norm   y = (x - mean) * r * w + bias,  r = 1 / sqrt(variance + epsilon)
+///   rms norm     y = x * r * w,                  r = 1 / sqrt(mean of x^2 + epsilon)
+///
+/// with w = weight + offset, or 1 without weights.
 ///
 /// With groups > 1 every row consists of that many equal parts, each normalized separately with the
 /// same weight [columns / groups]: QK norm. Statistics are per (row, group), groups fastest.
@@ -33,8 +35,9 @@ inline void check_statistics(NormKind kind, std::span<const float> mean,
 struct NormForward {
   NormKind kind = NormKind::kLayerNorm;
   ConstMatrix x = {};       ///< [rows, columns]
-  ConstVector weight = {};  ///< [columns / groups]
-  ConstVector bias = {};    ///< [columns / groups] or empty; layer norm only
+  ConstVector weight = {};  ///< [columns / groups] or empty
+  float offset = 0;
+  ConstVector bias = {};  ///< [columns / groups] or empty; layer norm only
   float epsilon = 1e-5F;
   std::int64_t groups = 1;
   Matrix y = {};               ///< [rows, columns]; may be x; empty: statistics only
@@ -46,7 +49,7 @@ inline void check(const NormForward& a) {
   if (a.y.data != nullptr) check_same_shape(a.x, {a.y});
   MW_CHECK(a.groups > 0 && a.x.columns % a.groups == 0);
   MW_CHECK(a.epsilon >= 0);
-  check_size(a.weight, a.x.columns / a.groups);
+  if (!a.weight.empty()) check_size(a.weight, a.x.columns / a.groups);
   if (!a.bias.empty()) {
     MW_CHECK(a.kind == NormKind::kLayerNorm);
     check_size(a.bias, a.x.columns / a.groups);
@@ -55,12 +58,13 @@ inline void check(const NormForward& a) {
   check_size_or_empty(a.inverse_deviation, a.x.rows * a.groups);
 }
 
-/// With xhat = (x - mean) r and g = dy * weight:
+/// With xhat = (x - mean) r and g = dy * w:
 ///   dx = r (g - mean(g) - xhat mean(g xhat));  rms norm without the term mean(g).
 struct NormBackwardInput {
   NormKind kind = NormKind::kLayerNorm;
   ConstMatrix x = {}, dy = {};
-  ConstVector weight = {};
+  ConstVector weight = {};  ///< [columns / groups] or empty
+  float offset = 0;
   std::span<const float> mean = {},
                          inverse_deviation = {};  ///< from the forward pass; mean: layer norm only
   std::int64_t groups = 1;
@@ -70,7 +74,7 @@ struct NormBackwardInput {
 inline void check(const NormBackwardInput& a) {
   check_same_shape(a.x, {a.dy, a.dx});
   MW_CHECK(a.groups > 0 && a.x.columns % a.groups == 0);
-  check_size(a.weight, a.x.columns / a.groups);
+  if (!a.weight.empty()) check_size(a.weight, a.x.columns / a.groups);
   check_statistics(a.kind, a.mean, a.inverse_deviation, a.x.rows * a.groups);
 }
 

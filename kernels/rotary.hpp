@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/model/model_graph.hpp"
 #include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
@@ -23,24 +24,21 @@ namespace meshwright {
   X(copy_heads,   CopyHeads)
 // clang-format on
 
-/// base^(-2 i / R) for i < R / 2. Context-extension methods modify these values.
-std::vector<float> rotary_frequencies(std::int64_t rotated, double base);
+/// Radians per position of the pairs of R = `rotated` elements, for sequences of this length.
+std::vector<float> rotary_frequencies(std::int64_t rotated, const RotaryAngles& angles,
+                                      std::int64_t sequence_length);
 
-/// table[p][i] = (cos, sin) of (first_position + p) * frequency[i]; computed in double.
+/// table[p][i] = scale (cos, sin) of (first_position + p) * frequency[i]; computed in double.
 struct RotaryTable {
   std::span<const float> frequencies = {};  ///< [R / 2]
   std::int64_t first_position = 0, positions = 0;
+  float scale = 1;
   std::span<float> table = {};  ///< [positions, R / 2, 2]
 };
 inline void check(const RotaryTable& a) {
   MW_CHECK(a.positions >= 0 && a.first_position >= 0);
   check_size(a.table, a.positions * 2 * std::ssize(a.frequencies));
 }
-
-enum class RotaryPairs : std::uint8_t {
-  kHalves,    ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
-  kNeighbors  ///< element 2i with 2i + 1 (the paper, DeepSeek)
-};
 
 struct Rotary {
   ConstMatrix x = {};  ///< [rows, heads head_size]

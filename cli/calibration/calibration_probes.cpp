@@ -49,10 +49,10 @@ TransformerConfig config_of(const ProbeShape& shape) {
   config.layers.resize(static_cast<std::size_t>(blocks_of(shape)));
   if (shape.kind == ProbeKind::kGpt) {
     config.learned_positions = config.tied_embeddings = true;
-    config.norm = NormKind::kLayerNorm;
+    config.norm.kind = NormKind::kLayerNorm;
     attention.rotary = false;
     attention.projection_bias = attention.output_bias = config.feed_forward.bias = true;
-    config.feed_forward.activation = ActivationKind::kGelu;
+    config.feed_forward.activation = ActivationKind::kGeluTanh;
     return config;
   }
   if (attention.heads / shape.cut % 2 == 0) attention.key_value_heads = attention.heads / 2;

@@ -40,6 +40,7 @@ struct Running {
   TaskGraph graph;
   TokenText words;
   std::optional<Fault> fault;
+  std::optional<WeightLayout> layout;  ///< of weights in the format of HuggingFace
   std::optional<Checkpoint> resumed;
   // --ranks mpi only
   std::unique_ptr<SharedProgress> progress;
@@ -70,8 +71,9 @@ void check_without_flush(const Job& job, const RunFlags& flags) {
 void check_input_of_all(const RunFlags& flags) {
   const RankKind kind = ranks_of(flags);
   if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
-  for (const std::string* file : {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
-                                  &flags.tokens, &flags.checkpoints.resume})
+  for (const std::string* file :
+       {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text, &flags.tokens,
+        &flags.checkpoints.resume, &flags.checkpoints.init})
     if (*file == "-")
       throw InputError(Diagnostic{"--ranks " + flags.ranks,
                                   "cannot read from standard input: every process reads the input",
@@ -117,7 +119,9 @@ void prepare(Running& running, const RunFlags& flags) {
                    fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
     check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
-  running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
+  running.layout = external_layout(flags.checkpoints, job.model);
+  running.resumed =
+      resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy, running.layout);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
@@ -190,36 +194,38 @@ std::string_view rank_kind_text(const std::string& ranks) {
 TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
   TrainingOptions options;
-  options.seed =
-      running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
+  options.seed = flags.checkpoints.resume.empty()
+                     ? static_cast<std::uint64_t>(flags.seed.value_or(1))
+                     : running.resumed->seed;
   if (!running.is_silent())
     print_to_stderr(fmt::format(
         "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
         updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "per step",
         running.graph.ranks.size(), rank_kind_text(flags.ranks)));
-  return train({.plan = running.job.file.plan,
-                .model = running.job.model,
-                .graph = running.graph,
-                .cost_model = *running.job.cost_model,
-                .text = running.words,
-                .kernels = kernels_for_run(flags),
-                .device = device_of(flags.device),
-                .nccl = nccl_for_run(flags),
-                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
-                .recorder = recorder,
-                .clock = clock_of(flags),
-                .steps = flags.steps.value_or(kDefaultSteps),
-                .options = options,
-                .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
-                                                  clock_of(flags) != TimelineClock::kReplay),
-                .ranks = ranks_of(flags),
-                .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
-                           .interrupted = interrupt_flag(),
-                           .mpi = running.mpi.get(),
-                           .job = running.place ? &*running.place : nullptr},
-                .links = links_of(flags),
-                .fault = running.fault,
-                .progress = Progress(running, flags)});
+  return train(
+      {.plan = running.job.file.plan,
+       .model = running.job.model,
+       .graph = running.graph,
+       .cost_model = *running.job.cost_model,
+       .text = running.words,
+       .kernels = kernels_for_run(flags),
+       .device = device_of(flags.device),
+       .nccl = nccl_for_run(flags),
+       .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
+       .recorder = recorder,
+       .clock = clock_of(flags),
+       .steps = flags.steps.value_or(kDefaultSteps),
+       .options = options,
+       .checkpoints = checkpoint_options(flags.checkpoints, running.resumed, running.layout,
+                                         clock_of(flags) != TimelineClock::kReplay),
+       .ranks = ranks_of(flags),
+       .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
+                  .interrupted = interrupt_flag(),
+                  .mpi = running.mpi.get(),
+                  .job = running.place ? &*running.place : nullptr},
+       .links = links_of(flags),
+       .fault = running.fault,
+       .progress = Progress(running, flags)});
 }
 
 std::string hint_for(const RankFailure& failure) {

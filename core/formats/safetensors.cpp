@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -28,9 +29,50 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
+void read_float32(const char* data, std::vector<float>& values) {
+  std::memcpy(values.data(), data, values.size() * sizeof(float));
+}
+
+/// bf16 is the upper half of fp32.
+void read_bfloat16(const char* data, std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, data + i * sizeof half, sizeof half);
+    values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+  }
+}
+
+/// IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits.
+float float16(std::uint16_t half) {
+  constexpr int kFraction = 10, kBias = 15, kLargestExponent = 31;
+  const int exponent = half >> kFraction & kLargestExponent;
+  const auto fraction = static_cast<double>(half & ((1 << kFraction) - 1));
+  const double unit = std::ldexp(1.0, -kFraction);
+  double size = std::ldexp(1 + fraction * unit, exponent - kBias);
+  if (exponent == 0) size = std::ldexp(fraction * unit, 1 - kBias);
+  if (exponent == kLargestExponent) size = fraction == 0 ? INFINITY : NAN;
+  return static_cast<float>(half >> 15 != 0 ? -size : size);
+}
+void read_float16(const char* data, std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, data + i * sizeof half, sizeof half);
+    values[i] = float16(half);
+  }
+}
+
+struct Element {
+  std::string_view name;
+  std::int64_t bytes;
+  void (*read)(const char* data, std::vector<float>& values);
+};
+constexpr Element kElements[] = {
+    {"F32", 4, read_float32}, {"F16", 2, read_float16}, {"BF16", 2, read_bfloat16}};
+
 /// One entry of the header, with the range of its data.
 struct Entry {
   NamedTensor tensor;
+  Element element = kElements[0];
   std::int64_t begin = 0, end = 0;
 };
 
@@ -99,19 +141,23 @@ class Reader {
     Entry entry;
     entry.tensor.name = member.key;
     const std::string type = reader.text("dtype");
-    if (problems_.empty() && type != "F32")
-      reader.note("dtype", fmt::format("expected \"F32\", got \"{}\"", type),
+    const auto known = std::ranges::find(kElements, type, &Element::name);
+    if (problems_.empty() && known == std::end(kElements))
+      reader.note("dtype", fmt::format("expected \"F32\", \"F16\" or \"BF16\", got \"{}\"", type),
                   "convert the tensor to fp32");
+    if (problems_.empty()) entry.element = *known;
     entry.tensor.shape = reader.integers("shape", 0, kMostTensorElements, kMostDimensions);
     const std::vector<std::int64_t> offsets =
         reader.integers("data_offsets", 0, static_cast<std::int64_t>(kLargestTensorFile), 2);
     reader.finish();
     if (!problems_.empty()) return;
-    if (offsets.size() != 2 || !agrees(entry.tensor.shape, offsets)) {
+    if (offsets.size() != 2 || !agrees(entry.tensor.shape, offsets, entry.element.bytes)) {
       reader.note("data_offsets",
-                  fmt::format("[{}] does not match shape [{}] with 4-byte elements",
-                              fmt::join(offsets, ", "), fmt::join(entry.tensor.shape, ", ")),
-                  "give the begin and end of the data, 4 bytes per element");
+                  fmt::format("[{}] does not match shape [{}] with {}-byte elements",
+                              fmt::join(offsets, ", "), fmt::join(entry.tensor.shape, ", "),
+                              entry.element.bytes),
+                  fmt::format("give the begin and end of the data, {} bytes per element",
+                              entry.element.bytes));
       return;
     }
     entry.begin = offsets[0];
@@ -121,14 +167,14 @@ class Reader {
 
   /// Avoids overflow by stopping once the product exceeds the largest possible file.
   static bool agrees(const std::vector<std::int64_t>& shape,
-                     const std::vector<std::int64_t>& offsets) {
+                     const std::vector<std::int64_t>& offsets, std::int64_t bytes) {
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return offsets[0] == offsets[1];
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) {
       if (extent > kMostTensorElements / count) return false;
       count *= extent;
     }
-    return offsets[1] - offsets[0] == count * static_cast<std::int64_t>(sizeof(float));
+    return offsets[1] - offsets[0] == count * bytes;
   }
 
   /// The data must be contiguous and fill the file.
@@ -148,10 +194,9 @@ class Reader {
       refuse(where_, fmt::format("expected {} bytes of tensors, got {}", end, data_.size()),
              kNotComplete);
     for (Entry& entry : entries_) {
-      entry.tensor.values.resize(static_cast<std::size_t>(entry.end - entry.begin) / sizeof(float));
-      if (!entry.tensor.values.empty())
-        std::memcpy(entry.tensor.values.data(), data_.data() + entry.begin,
-                    static_cast<std::size_t>(entry.end - entry.begin));
+      const auto count = static_cast<std::size_t>((entry.end - entry.begin) / entry.element.bytes);
+      entry.tensor.values.resize(count);
+      if (count > 0) entry.element.read(data_.data() + entry.begin, entry.tensor.values);
       file_.tensors.push_back(std::move(entry.tensor));
     }
   }

@@ -1,8 +1,8 @@
 /// The safetensors format: named arrays in a single file
 /// (github.com/huggingface/safetensors: 8 bytes of header length, a JSON header, the data).
 ///
-/// Little-endian, like all supported machines. Only fp32 tensors are supported; they are stored
-/// back to back in header order, without gaps.
+/// Little-endian, like all supported machines. Tensors are written in fp32, back to back in header
+/// order, without gaps; those in fp16 or bf16 are read as fp32, which holds all their values.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ inline constexpr std::size_t kLargestTensorFile = std::size_t{64} << 30;
 std::string to_safetensors(const TensorFile& file);
 
 /// Throws InputError at `where` for invalid files: too short, header too long or not JSON, dtypes
-/// other than F32, shapes that do not match the offsets, gaps, overlaps, truncated or trailing
-/// data. Linear in the content.
+/// other than F32, F16 and BF16, shapes that do not match the offsets, gaps, overlaps, truncated or
+/// trailing data. Linear in the content.
 TensorFile tensors_from_safetensors(std::string_view content, std::string_view where);
 
 }  // namespace meshwright

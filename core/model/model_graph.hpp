@@ -54,6 +54,8 @@ struct ParameterTensor {
   std::vector<std::int64_t> shape;
   ParameterCut cut = ParameterCut::kReplicated;
   bool trained_by_gradient = true;  ///< false: router bias corrections, updated by a rule
+  double initial_deviation = 0.02;  ///< of matrices, whose initial values are normal
+  double initial_value = 1;         ///< of the weights of norms
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
@@ -73,6 +75,7 @@ struct OperatorWidths {
 
 struct EmbeddingLookup {  ///< rows of a [V, H] table; positions and token types too
   std::int64_t rows = 0, width = 0;
+  std::int64_t first_row = 0;  ///< of index 0 (positions of OPT: 2)
   friend bool operator==(const EmbeddingLookup&, const EmbeddingLookup&) = default;
 };
 constexpr OperatorWidths widths_of(const EmbeddingLookup& s) {
@@ -81,7 +84,9 @@ constexpr OperatorWidths widths_of(const EmbeddingLookup& s) {
 enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
 struct Norm {
   NormKind kind = NormKind::kLayerNorm;
-  std::int64_t width = 0;  ///< normalized elements per token; heads * D for query/key norms
+  std::int64_t width = 0;    ///< normalized elements per token; heads * D for query/key norms
+  double epsilon = 1e-5;     ///< added to the variance or the mean of squares
+  double weight_offset = 0;  ///< the factor of an element is weight + weight_offset (Gemma: 1)
   friend bool operator==(const Norm&, const Norm&) = default;
 };
 constexpr OperatorWidths widths_of(const Norm& s) {
@@ -101,10 +106,26 @@ struct Linear {  ///< y = x W + b, W [in, out]
 constexpr OperatorWidths widths_of(const Linear& s) {
   return {.in = s.in, .out = s.out, .first_parameter = s.in * s.out};
 }
+enum class RotaryPairs : std::uint8_t {
+  kHalves,    ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
+  kNeighbors  ///< element 2i with 2i + 1 (arXiv 2104.09864, DeepSeek)
+};
+/// How fast the R rotated elements of a head turn: pair i by base^(-2i / R) / divisors[i] radians
+/// per position. Methods of context extension differ in divisors and magnitude.
+struct RotaryAngles {
+  double base = 10'000;               ///< theta (arXiv 2104.09864, section 3.2.2)
+  std::vector<double> divisors;       ///< R / 2; empty: 1
+  std::vector<double> long_divisors;  ///< of sequences longer than long_from (LongRoPE)
+  std::int64_t long_from = 0;
+  double magnitude = 1;  ///< factor of all rotated elements (YaRN, arXiv 2309.00071, section 3.4)
+  friend bool operator==(const RotaryAngles&, const RotaryAngles&) = default;
+};
 struct RotaryEmbedding {
   std::int64_t width = 0;  ///< elements per token read and written (queries and keys)
   /// Rotated elements of each head, the first ones; 0: all of them. The others are copied.
   std::int64_t rotated_per_head = 0;
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  RotaryAngles angles = {};
   friend bool operator==(const RotaryEmbedding&, const RotaryEmbedding&) = default;
 };
 constexpr OperatorWidths widths_of(const RotaryEmbedding&) { return {}; }
@@ -114,25 +135,35 @@ struct Attention {  ///< softmax(Q K^T) V, without its projections
   bool causal = true;
   std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
   double dropout = 0;                  ///< dropout probability of the attention weights
+  std::optional<double> scale = {};    ///< of the scores; absent: 1 / sqrt(key_size)
+  double softcap = 0;                  ///< scores become softcap tanh(score / softcap); 0: none
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 constexpr OperatorWidths widths_of(const Attention& s) {
   return {.in = {}, .out = s.heads * s.value_size, .first_parameter = {}};
 }
 enum class ActivationKind : std::uint8_t {
-  kGelu,
+  kGeluTanh,
+  kGeluErf,
   kRelu,
   kSquaredRelu,  ///< max(x, 0)^2 (Primer, arXiv 2109.08668)
-  kSwiGlu        ///< reads 2 widths
+  // Gated: f(gate) up, reading 2 widths (arXiv 2002.05202).
+  kSwiGlu,
+  kGegluTanh,
+  kGegluErf,
+  kReglu,
+  kClampedSwiGlu  ///< gate sigmoid(1.702 gate) (up + 1) of clamped inputs (gpt-oss)
 };
+constexpr bool is_gated(ActivationKind kind) { return kind >= ActivationKind::kSwiGlu; }
 struct Activation {
-  ActivationKind kind = ActivationKind::kGelu;
+  ActivationKind kind = ActivationKind::kGeluTanh;
   std::int64_t width = 0;  ///< output elements per token
   bool routed = false;     ///< inside the experts: K rows per token
+  double limit = 0;        ///< kClampedSwiGlu: gate <= limit, -limit <= up <= limit
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 constexpr OperatorWidths widths_of(const Activation& s) {
-  const std::int64_t reads = s.kind == ActivationKind::kSwiGlu ? 2 : 1;
+  const std::int64_t reads = is_gated(s.kind) ? 2 : 1;
   return {.in = reads * s.width, .out = s.width, .first_parameter = {}};
 }
 struct ResidualAdd {
@@ -144,6 +175,14 @@ struct ResidualAdd {
 constexpr OperatorWidths widths_of(const ResidualAdd& s) {
   return {.in = 2 * s.width, .out = s.width, .first_parameter = {}};
 }
+struct Scale {  ///< y = factor x
+  std::int64_t width = 0;
+  double factor = 1;
+  friend bool operator==(const Scale&, const Scale&) = default;
+};
+constexpr OperatorWidths widths_of(const Scale& s) {
+  return {.in = s.width, .out = s.width, .first_parameter = {}};
+}
 struct RowGate {  ///< y = sigmoid(g) x, one g per token: inputs x [B, T, width] and g [B, T, 1]
   std::int64_t width = 0;
   friend bool operator==(const RowGate&, const RowGate&) = default;
@@ -151,9 +190,20 @@ struct RowGate {  ///< y = sigmoid(g) x, one g per token: inputs x [B, T, width]
 constexpr OperatorWidths widths_of(const RowGate& s) {
   return {.in = s.width + 1, .out = s.width, .first_parameter = {}};
 }
+enum class RouterScore : std::uint8_t {
+  kSoftmax,  ///< over all experts
+  kSigmoid   ///< of each expert (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)
+};
 struct Router {  ///< token → scores over E experts → top K
   std::int64_t hidden = 0;
   int experts = 0, experts_per_token = 0;
+  RouterScore score = RouterScore::kSoftmax;
+  bool normalized = true;  ///< the weights of a token are divided by their sum
+  double scale = 1;        ///< and multiplied by this
+  /// Experts form equal groups; those of a token come from the groups whose largest scores have the
+  /// largest sums.
+  int groups = 1, chosen_groups = 1;
+  int scores_per_group = 0;  ///< in that sum; 0: ceil(K / chosen_groups)
   friend bool operator==(const Router&, const Router&) = default;
 };
 constexpr OperatorWidths widths_of(const Router& s) {
@@ -185,6 +235,7 @@ constexpr OperatorWidths widths_of(const ExpertLinear& s) {
 }
 struct CrossEntropy {
   std::int64_t vocabulary = 0;
+  double softcap = 0;  ///< logits become softcap tanh(logit / softcap); 0: none
   friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
 };
 constexpr OperatorWidths widths_of(const CrossEntropy& s) {
@@ -203,6 +254,7 @@ constexpr OperatorWidths widths_of(const CrossEntropy& s) {
   X(Attention)                     \
   X(Activation)                    \
   X(ResidualAdd)                   \
+  X(Scale)                         \
   X(RowGate)                       \
   W(Router)                        \
   X(TokenDispatch)                 \

@@ -1,4 +1,4 @@
-// Activation functions, element by element; SwiGLU reads a gate and a value.
+// Activation functions, element by element; gated ones read a gate and a value.
 #include "core/base/value_named.hpp"
 #include "core/operators/operators.hpp"
 
@@ -6,8 +6,9 @@ namespace meshwright {
 namespace {
 
 Routine routine_of(const Activation& activation) {
-  constexpr std::array kRoutines{Routine::kGelu, Routine::kRelu, Routine::kSquaredRelu,
-                                 Routine::kSwiGlu};
+  constexpr std::array kRoutines{Routine::kGelu,        Routine::kGelu,   Routine::kRelu,
+                                 Routine::kSquaredRelu, Routine::kSwiGlu, Routine::kSwiGlu,
+                                 Routine::kSwiGlu,      Routine::kSwiGlu, Routine::kSwiGlu};
   return entry_of(kRoutines, activation.kind);
 }
 

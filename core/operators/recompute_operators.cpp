@@ -71,8 +71,8 @@ int product_count(std::span<const Operator> operators, const Operator& op) {
   if (op.outputs.size() > 1) return static_cast<int>(op.outputs.size());
   const bool is_gated = std::any_of(operators.begin(), operators.end(), [&](const Operator& next) {
     const auto* activation = std::get_if<Activation>(&next.shape);
-    return activation != nullptr && activation->kind == ActivationKind::kSwiGlu &&
-           !op.outputs.empty() && contains(next.inputs, op.outputs.front());
+    return activation != nullptr && meshwright::is_gated(activation->kind) && !op.outputs.empty() &&
+           contains(next.inputs, op.outputs.front());
   });
   return is_gated ? 2 : 1;
 }

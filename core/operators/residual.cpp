@@ -1,4 +1,4 @@
-// Residual additions and gates at the end of layer branches.
+// Residual additions, factors and gates at the end of layer branches.
 #include "core/operators/operators.hpp"
 
 namespace meshwright {
@@ -29,6 +29,16 @@ void backward_input(const ResidualAdd& add, OperatorProgram& program) {
   else
     program.acquire_input_gradients();
   program.elementwise(Routine::kResidual, mask_bytes(add, program), /*rereads_inputs=*/false);
+}
+
+void forward(const Scale& /*scale*/, OperatorProgram& program) {
+  program.acquire_outputs();
+  program.elementwise(Routine::kResidual);
+}
+
+void backward_input(const Scale& /*scale*/, OperatorProgram& program) {
+  program.acquire_input_gradients();
+  program.elementwise(Routine::kResidual, 0, /*rereads_inputs=*/false);
 }
 
 void forward(const RowGate& /*gate*/, OperatorProgram& program) {

@@ -6,6 +6,7 @@
 
 #include "core/formats/file.hpp"
 #include "executor/checkpoint/checkpoint_parts.hpp"
+#include "executor/checkpoint/external_weights.hpp"
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/ranks/copies_in_pieces.hpp"
 #include "executor/training/run_report.hpp"
@@ -119,7 +120,7 @@ void collect_workers(Communicator& communicator, TrainingActions& actions, const
 }  // namespace
 
 void save_checkpoint(Communicator& communicator, TrainingActions& actions, const ModelGraph& model,
-                     const Checkpoint& about, const std::string& path) {
+                     const Checkpoint& about, const std::string& path, const WeightLayout* layout) {
   Checkpoint whole = about;
   const bool collects = communicator.rank() == RankId(0);
   if (collects)
@@ -139,7 +140,8 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
   collect_workers(communicator, actions, model, whole);
   if (!collects) return;
   const FlagGuard on_disk(actions.rank().progress.is_on_disk);
-  write_file(path, to_file(whole, model));
+  write_file(path,
+             layout == nullptr ? to_file(whole, model) : to_external_file(whole, model, *layout));
 }
 
 namespace {
@@ -169,7 +171,7 @@ std::vector<float> held_values(const RankContext& rank, StageParameters& paramet
                                           : values_of(checkpoint.parameters.at(tensor.name), kind);
     auto place = static_cast<std::size_t>(shard.offset);
     for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
-      if (number >= 0) values[place] = whole[static_cast<std::size_t>(number)];
+      if (number >= 0 && !whole.empty()) values[place] = whole[static_cast<std::size_t>(number)];
       beat_occasionally(rank.progress.beats, ++place);
     });
   }

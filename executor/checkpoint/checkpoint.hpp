@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/formats/safetensors.hpp"
+#include "core/formats/weight_layout.hpp"
 #include "core/model/model_graph.hpp"
 #include "core/plan/plan.hpp"
 #include "executor/transport/communicator.hpp"
@@ -25,7 +26,8 @@ namespace meshwright {
 class TrainingActions;
 
 struct ParameterState {
-  std::vector<float> weights, first_moment, second_moment;  ///< unsharded, row-major
+  /// Unsharded, row-major. Moments may be empty: zero.
+  std::vector<float> weights, first_moment, second_moment;
   friend bool operator==(const ParameterState&, const ParameterState&) = default;
 };
 
@@ -55,7 +57,8 @@ void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
 
 struct CheckpointOptions {
   std::string save;  ///< file, or directory for one file per checkpoint; empty: none
-  int every = 0;     ///< steps between checkpoints; 0: after the last step only
+  const WeightLayout* layout = nullptr;  ///< of the files; null: the format above
+  int every = 0;                         ///< steps between checkpoints; 0: after the last step only
   const Checkpoint* resume = nullptr;
   std::int64_t first_step() const { return resume == nullptr ? 0 : resume->step; }
   /// Whether a checkpoint is due after step number `step` of `steps` in this run.
@@ -70,7 +73,8 @@ std::string checkpoint_path(const std::string& save, std::int64_t step);
 /// Collective over all ranks; rank 0 writes the file atomically. Throws RuntimeFailure if it
 /// cannot.
 void save_checkpoint(Communicator& communicator, TrainingActions& actions, const ModelGraph& model,
-                     const Checkpoint& about, const std::string& path);
+                     const Checkpoint& about, const std::string& path,
+                     const WeightLayout* layout = nullptr);
 /// Restores the shards that this rank holds.
 void restore(TrainingActions& actions, const Checkpoint& checkpoint);
 

@@ -9,8 +9,6 @@
 namespace meshwright {
 namespace {
 
-constexpr float kNormEpsilon = 1e-5F;
-
 bool is_cut_table(const OperatorPass& pass) {
   const TensorId table = pass.op().parameters.front();
   return std::get<ParameterTensor>(pass.rank.model.tensors[table.index()].shape).cut ==
@@ -29,29 +27,31 @@ std::span<const std::int32_t> looked_up(const OperatorPass& pass) {
   return ids.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
 }
 
-std::int64_t first_row(OperatorPass& pass) {
-  return pass.parameters.shard(pass.op().parameters.front()).held.front().front().begin;
+/// The index whose row is the first one on this rank.
+std::int64_t first_index(OperatorPass& pass, const EmbeddingLookup& lookup) {
+  return pass.parameters.shard(pass.op().parameters.front()).held.front().front().begin -
+         lookup.first_row;
 }
 
 }  // namespace
 
-void forward(OperatorPass& pass, const EmbeddingLookup&) {
+void forward(OperatorPass& pass, const EmbeddingLookup& lookup) {
   const std::span<const std::int32_t> ids = looked_up(pass);
   const Matrix y = pass.make_value(pass.output(), static_cast<std::int64_t>(ids.size()));
   pass.rank.run(pass.rank.kernels.embedding_forward,
                 {.table = pass.parameters.weight(pass.op().parameters.front()),
                  .ids = ids,
-                 .first_row = first_row(pass),
+                 .first_row = first_index(pass, lookup),
                  .y = y});
 }
 
 void backward_input(OperatorPass&, const EmbeddingLookup&) {}  // token IDs have no gradient
 
-void backward_weight(OperatorPass& pass, const EmbeddingLookup&) {
+void backward_weight(OperatorPass& pass, const EmbeddingLookup& lookup) {
   pass.rank.run(pass.rank.kernels.embedding_backward,
                 {.dy = pass.whole_gradient(pass.output()),
                  .ids = looked_up(pass),
-                 .first_row = first_row(pass),
+                 .first_row = first_index(pass, lookup),
                  .dtable = pass.parameters.gradient(pass.op().parameters.front())});
 }
 
@@ -65,13 +65,19 @@ struct NormAtWork {
   OwnedMatrix mean, inverse_deviation;
 };
 
+/// Empty for a norm without parameters.
+ConstVector weight_of(OperatorPass& pass) {
+  const std::vector<TensorId>& parameters = pass.op().parameters;
+  return parameters.empty() ? Vector{} : flat(pass.parameters.weight(parameters[0]));
+}
+
 /// An empty `y` computes the statistics only.
 NormAtWork normalize(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const Matrix x = pass.value(pass.input());
   const std::vector<TensorId>& parameters = pass.op().parameters;
-  const ConstVector weight = flat(pass.parameters.weight(parameters[0]));
+  const ConstVector weight = weight_of(pass);
   NormAtWork work;
-  work.groups = x.columns / weight.size;
+  work.groups = weight.empty() ? 1 : x.columns / weight.size;
   const std::int64_t count = x.rows * work.groups;
   work.inverse_deviation = pass.rank.numbers(count);
   if (norm.kind == NormKind::kLayerNorm) work.mean = pass.rank.numbers(count);
@@ -81,8 +87,9 @@ NormAtWork normalize(OperatorPass& pass, const Norm& norm, const Matrix& y) {
                 {.kind = norm.kind,
                  .x = x,
                  .weight = weight,
+                 .offset = static_cast<float>(norm.weight_offset),
                  .bias = bias,
-                 .epsilon = kNormEpsilon,
+                 .epsilon = static_cast<float>(norm.epsilon),
                  .groups = work.groups,
                  .y = y,
                  .mean = work.mean.floats(),
@@ -106,13 +113,15 @@ void backward_input(OperatorPass& pass, const Norm& norm) {
                   {.kind = norm.kind,
                    .x = x,
                    .dy = dy,
-                   .weight = flat(pass.parameters.weight(parameters[0])),
+                   .weight = weight_of(pass),
+                   .offset = static_cast<float>(norm.weight_offset),
                    .mean = work.mean.floats(),
                    .inverse_deviation = work.inverse_deviation.floats(),
                    .groups = work.groups,
                    .dx = dx,
                    .accumulate = adds});
   });
+  if (parameters.empty()) return;
   std::span<float> dbias;
   if (parameters.size() > 1) dbias = floats_of(pass.parameters.gradient(parameters[1]));
   pass.rank.run(pass.rank.kernels.norm_backward_weight,
@@ -203,7 +212,7 @@ std::optional<OperatorPass> gelu_beside(const OperatorPass& pass, int distance) 
   beside.id = OperatorId(number);
   beside.buffers = pass.next_buffers;
   const auto* shape = std::get_if<Activation>(&beside.op().shape);
-  if (shape == nullptr || shape->kind != ActivationKind::kGelu) return std::nullopt;
+  if (shape == nullptr || shape->kind != ActivationKind::kGeluTanh) return std::nullopt;
   return beside;
 }
 
@@ -328,8 +337,12 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
 namespace {
 
 ActivationFunction function_of(ActivationKind kind) {
-  constexpr std::array kFunctions{ActivationFunction::kGeluTanh, ActivationFunction::kRelu,
-                                  ActivationFunction::kSquaredRelu, ActivationFunction::kSwiGlu};
+  constexpr std::array kFunctions{
+      ActivationFunction::kGeluTanh,     ActivationFunction::kGeluErf,
+      ActivationFunction::kRelu,         ActivationFunction::kSquaredRelu,
+      ActivationFunction::kSwiGlu,       ActivationFunction::kGegluTanh,
+      ActivationFunction::kGegluErf,     ActivationFunction::kReglu,
+      ActivationFunction::kClampedSwiGlu};
   return entry_of(kFunctions, kind);
 }
 
@@ -349,8 +362,9 @@ void forward(OperatorPass& pass, const Activation& activation) {
   const ActivationFunction function = function_of(activation.kind);
   const Matrix x = pass.value(pass.input());
   const Matrix y = pass.make_value(pass.output(), x.rows);
-  ActivationForward work{.function = function, .x = x, .y = y};
-  if (function == ActivationFunction::kSwiGlu) {
+  ActivationForward work{
+      .function = function, .x = x, .y = y, .limit = static_cast<float>(activation.limit)};
+  if (is_gated(function)) {
     const Gated gated =
         pass.op().inputs.size() > 1 ? Gated{x, pass.value(pass.input(1))} : split_gate(x);
     work.x = gated.gate;
@@ -369,8 +383,12 @@ void backward_input(OperatorPass& pass, const Activation& activation) {
     return pass.make(input, Form::kGradient, x.rows, columns, pass.rank.dtype);
   };
   const Matrix dx = new_gradient(pass.input(), x.columns);
-  ActivationBackward work{.function = function, .x = x, .dy = dy, .dx = dx};
-  if (function == ActivationFunction::kSwiGlu) {
+  ActivationBackward work{.function = function,
+                          .x = x,
+                          .dy = dy,
+                          .dx = dx,
+                          .limit = static_cast<float>(activation.limit)};
+  if (is_gated(function)) {
     const Gated in = two_inputs ? Gated{x, pass.value(pass.input(1))} : split_gate(x);
     const Gated out =
         two_inputs ? Gated{dx, new_gradient(pass.input(1), x.columns)} : split_gate(dx);

@@ -45,16 +45,17 @@ std::vector<float> as_floats(OperatorPass& pass, const Matrix& m) {
 }
 
 GateShape gate_shape(const OperatorPass& pass, const Router& router, std::int64_t tokens) {
-  // Score corrections are used with sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
-  const bool sigmoid = router_parameter(pass, kScoreCorrection).value >= 0;
   const int limit = pass.rank.shard.routing.node_limit;
   const int nodes = pass.options.routing.nodes > 0 ? pass.options.routing.nodes : pass.expert_nodes;
-  return {.score = sigmoid ? GateScore::kSigmoid : GateScore::kSoftmax,
+  return {.score = router.score,
           .tokens = tokens,
           .experts = router.experts,
           .experts_per_token = router.experts_per_token,
-          .groups = limit > 0 ? nodes : 1,
-          .chosen_groups = limit > 0 ? limit : 1};
+          .normalized = router.normalized,
+          .scale = static_cast<float>(router.scale),
+          .groups = limit > 0 ? nodes : router.groups,
+          .chosen_groups = limit > 0 ? limit : router.chosen_groups,
+          .keys_per_group = limit > 0 ? 0 : router.scores_per_group};
 }
 
 }  // namespace

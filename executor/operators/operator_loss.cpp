@@ -35,6 +35,11 @@ bool is_shared(const OperatorPass& pass) {
 
 void forward(OperatorPass& pass, const CrossEntropy& loss) {
   MicrobatchState& state = pass.state;
+  if (loss.softcap > 0) {  // in place: nothing else reads the logits
+    const Vector logits = flat(pass.value(pass.input()));
+    pass.rank.run(pass.rank.kernels.softcap_forward,
+                  {.x = logits, .y = logits, .cap = static_cast<float>(loss.softcap)});
+  }
   const LogitShard shard = shard_of(pass, loss);
   for (OwnedMatrix* values :
        {&state.loss_maximum, &state.loss_sum, &state.target_logit, &state.loss})
@@ -93,6 +98,11 @@ void backward_input(OperatorPass& pass, const CrossEntropy& loss) {
                  .sum = pass.state.loss_sum.floats(),
                  .scale = pass.loss_scale,
                  .dlogits = gradient});
+  if (loss.softcap > 0)
+    pass.rank.run(pass.rank.kernels.softcap_backward, {.y = flat(shard.logits),
+                                                       .dy = flat(gradient),
+                                                       .dx = flat(gradient),
+                                                       .cap = static_cast<float>(loss.softcap)});
 }
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-// Residual additions and gates at the end of layer branches, with the preceding dropout.
+// Residual additions, factors and gates at the end of layer branches, with the preceding dropout.
 #include "core/base/check.hpp"
 #include "executor/operators/operator_pass.hpp"
 
@@ -64,6 +64,21 @@ void backward_input(OperatorPass& pass, const ResidualAdd& add) {
                  .dx = kept.view()});
   pass.add_gradient(pass.input(0), is_in_embedding(pass) ? kept.view() : dy);
   pass.add_gradient(pass.input(1), kept.view());
+}
+
+void forward(OperatorPass& pass, const Scale& scale) {
+  const Matrix x = pass.value(pass.input());
+  pass.rank.run(pass.rank.kernels.cast, {.x = flat(x),
+                                         .y = flat(pass.make_value(pass.output(), x.rows)),
+                                         .scale = static_cast<float>(scale.factor)});
+}
+
+void backward_input(OperatorPass& pass, const Scale& scale) {
+  const Matrix dy = pass.gradient(pass.output());
+  MW_CHECK(pass.state.find(pass.input(), Form::kGradient) == nullptr);  // no other consumer
+  const Matrix dx = pass.make(pass.input(), Form::kGradient, dy.rows, dy.columns, pass.rank.dtype);
+  pass.rank.run(pass.rank.kernels.cast,
+                {.x = flat(dy), .y = flat(dx), .scale = static_cast<float>(scale.factor)});
 }
 
 void forward(OperatorPass& pass, const RowGate&) {

@@ -6,8 +6,6 @@
 namespace meshwright {
 namespace {
 
-constexpr double kRotaryBase = 10'000;  // arXiv 2104.09864, section 3.2.2
-
 /// The attention that consumes the output of a rotary operator.
 const Attention& attention_behind(const OperatorPass& pass) {
   const std::vector<Operator>& all = pass.rank.model.operators;
@@ -19,25 +17,29 @@ const Attention& attention_behind(const OperatorPass& pass) {
 /// The elements of a head that are rotated.
 struct Turned {
   std::int64_t head_size = 0, first = 0, count = 0;
-  RotaryPairs pairs = RotaryPairs::kHalves;
+  const RotaryEmbedding* rotary = nullptr;
 };
 
 /// Rotates by the positions of the rows; backward for gradients.
 void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
             bool inverse) {
-  const std::vector<float> frequencies = rotary_frequencies(turned.count, kRotaryBase);
+  const RotaryEmbedding& rotary = *turned.rotary;
+  const std::vector<float> frequencies =
+      rotary_frequencies(turned.count, rotary.angles, pass.rank.strategy.sequence_length);
   OwnedMatrix table = pass.rank.numbers(pass.rank.strategy.sequence_length * turned.count);
-  pass.rank.run(pass.rank.kernels.rotary_table, {.frequencies = frequencies,
-                                                 .first_position = 0,
-                                                 .positions = pass.rank.strategy.sequence_length,
-                                                 .table = table.floats()});
+  pass.rank.run(pass.rank.kernels.rotary_table,
+                {.frequencies = frequencies,
+                 .first_position = 0,
+                 .positions = pass.rank.strategy.sequence_length,
+                 .scale = static_cast<float>(rotary.angles.magnitude),
+                 .table = table.floats()});
   pass.rank.run(pass.rank.kernels.rotary, {.x = x,
                                            .y = y,
                                            .heads = x.columns / turned.head_size,
                                            .head_size = turned.head_size,
                                            .first = turned.first,
                                            .rotated = turned.count,
-                                           .pairs = turned.pairs,
+                                           .pairs = rotary.pairs,
                                            .table = table.floats(),
                                            .positions = pass.rows.positions,
                                            .inverse = inverse});
@@ -46,7 +48,7 @@ void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Tur
 /// Queries and keys with one rotated part per head.
 Turned turned_of_heads(const OperatorPass& pass, const RotaryEmbedding& rotary) {
   const std::int64_t size = attention_behind(pass).key_size;
-  return {size, 0, rotary.rotated_per_head > 0 ? rotary.rotated_per_head : size};
+  return {size, 0, rotary.rotated_per_head > 0 ? rotary.rotated_per_head : size, &rotary};
 }
 
 // ---- latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1.3) ----
@@ -58,15 +60,17 @@ struct LatentSizes {
   std::int64_t heads = 1;  ///< on this rank
   std::int64_t key = 0, shared = 0;
   std::int64_t positionless() const { return key - shared; }
-  Turned of_query() const { return {key, positionless(), shared, RotaryPairs::kNeighbors}; }
-  Turned of_shared() const { return {shared, 0, shared, RotaryPairs::kNeighbors}; }
+  const RotaryEmbedding* rotary = nullptr;
+  Turned of_query() const { return {key, positionless(), shared, rotary}; }
+  Turned of_shared() const { return {shared, 0, shared, rotary}; }
 };
 bool is_latent(const OperatorPass& pass) { return pass.op().inputs.size() == 3; }
 LatentSizes latent_sizes(const OperatorPass& pass) {
   const Attention& attention = attention_behind(pass);
   return {.heads = attention.heads / pass.rank.strategy.degrees.tensor,
           .key = attention.key_size,
-          .shared = pass.rank.activation(pass.input(2)).width};
+          .shared = pass.rank.activation(pass.input(2)).width,
+          .rotary = &std::get<RotaryEmbedding>(pass.op().shape)};
 }
 
 void forward_latent(OperatorPass& pass) {

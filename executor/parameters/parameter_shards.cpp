@@ -12,8 +12,6 @@
 namespace meshwright {
 namespace {
 
-constexpr double kInitialDeviation = 0.02;
-
 const ParameterTensor& parameter(const ModelGraph& model, TensorId id) {
   return std::get<ParameterTensor>(model.tensors[id.index()].shape);
 }
@@ -158,7 +156,7 @@ class OperatorShards {
   bool feeds_gated_activation() const {
     return std::any_of(model_.operators.begin(), model_.operators.end(), [&](const Operator& o) {
       const auto* activation = std::get_if<Activation>(&o.shape);
-      return activation != nullptr && activation->kind == ActivationKind::kSwiGlu &&
+      return activation != nullptr && is_gated(activation->kind) &&
              o.inputs.front() == op_.outputs.front();
     });
   }
@@ -257,8 +255,8 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const std::uint64_t key = mixed_bits(seed ^ fnv1a(tensor.name));
   std::size_t place = 0;
   for_each_element(shard, whole, [&](std::int64_t number) {
-    double value = is_bias ? 0 : 1;
-    if (is_matrix) value = kInitialDeviation * normal(key, number);
+    double value = is_bias ? 0 : whole.initial_value;
+    if (is_matrix) value = whole.initial_deviation * normal(key, number);
     values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
     beat_occasionally(beats, place);
   });

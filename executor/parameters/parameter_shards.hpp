@@ -60,7 +60,7 @@ void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
 
 /// Initial values: a function only of the seed, the parameter's name and the element's index in the
 /// unsharded parameter, so that every parallel split starts from the same model. Matrices are
-/// normal with standard deviation 0.02 (GPT-2), norms are one, biases zero. Emits a heartbeat about
+/// normal, norms constant (ParameterTensor says how), biases zero. Emits a heartbeat about
 /// every hundred thousand elements, since an embedding table takes seconds.
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
                   std::span<float> values, Beats& beats);

@@ -22,8 +22,8 @@ struct TrainingOptions {
   float gradient_clip = 1;  ///< maximum global gradient norm
   /// Bias update speed of auxiliary-loss-free load balancing: change per step of the score
   /// correction of an expert with more or fewer rows than the mean (DeepSeek-V3, arXiv 2412.19437,
-  /// section 2.1.2: 0.001).
-  float balance_rate = 1e-3F;
+  /// section 2.1.2: 0.001). 0: corrections stay as they are, as in transformers.
+  float balance_rate = 0;
   RoutingGroups routing = {};
 };
 

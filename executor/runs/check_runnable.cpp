@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "executor/runs/train.hpp"
 
 namespace meshwright {
@@ -12,7 +14,7 @@ void add_problem(std::vector<Diagnostic>& problems, std::string where, std::stri
 
 }  // namespace
 
-std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph&) {
+std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model) {
   const Strategy& s = plan.strategy;
   std::vector<Diagnostic> problems;
   if (s.dtype != Dtype::kFp32 && s.dtype != Dtype::kBf16)
@@ -24,6 +26,15 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph&) {
     add_problem(problems, "--grad-dtype",
                 fmt::format("gradients in {} are not supported", name_of(s.precision.gradients)),
                 "use fp32");
+  const auto looks_ahead = [](const Operator& op) {
+    const auto* attention = std::get_if<Attention>(&op.shape);
+    return attention != nullptr && !attention->causal;
+  };
+  if (std::ranges::any_of(model.operators, looks_ahead))
+    add_problem(
+        problems, "--model",
+        fmt::format("training of '{}' is not supported: it predicts masked tokens", model.family),
+        "use a model with causal attention");
   return problems;
 }
 

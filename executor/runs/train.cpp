@@ -134,7 +134,8 @@ class Training {
     about.text_position = about.step * s.global_batch * s.sequence_length;
     about.seed = request_.options.seed;
     save_checkpoint(communicator, actions, request_.model, about,
-                    checkpoint_path(request_.checkpoints.save, about.step));
+                    checkpoint_path(request_.checkpoints.save, about.step),
+                    request_.checkpoints.layout);
   }
 
   struct StepActions {

@@ -1,6 +1,7 @@
 /// Activation functions on floats, written so that loops over them can be vectorized. Internal.
 #pragma once
 
+#include "kernels/activation.hpp"
 #include "kernels/cpu/vector.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -50,6 +51,26 @@ MESHWRIGHT_INLINE float silu_of(float x) { return x * sigmoid_of(x); }
 MESHWRIGHT_INLINE float silu_slope_of(float x) {
   const float s = sigmoid_of(x);
   return s * (1 + x * (1 - s));
+}
+/// x sigmoid(1.702 x), from gpt-oss.
+MESHWRIGHT_INLINE float steep_silu_of(float x) { return x * sigmoid_of(kClampedSteepness * x); }
+MESHWRIGHT_INLINE float steep_silu_slope_of(float x) {
+  const float s = sigmoid_of(kClampedSteepness * x);
+  return s * (1 + kClampedSteepness * x * (1 - s));
+}
+/// Below kSmall by its series, whose next term is 9e-9 of the sum; above without cancellation.
+MESHWRIGHT_INLINE float tanh_of(float x) {
+  constexpr float kSmall = 0.25F;
+  const float square = x * x, size = x < 0 ? -x : x;
+  const float series =
+      1 -
+      square * (1.0F / 3 - square * (2.0F / 15 - square * (17.0F / 315 - square * 62.0F / 2835)));
+  const float tail = 1 - 2 / (exponential(2 * size) + 1);
+  return size < kSmall ? x * series : (x < 0 ? -tail : tail);
+}
+MESHWRIGHT_INLINE float smaller_of(float x, float limit) { return x < limit ? x : limit; }
+MESHWRIGHT_INLINE float clamped_of(float x, float limit) {
+  return x < -limit ? -limit : smaller_of(x, limit);
 }
 
 }  // namespace

@@ -102,6 +102,7 @@ void attend(const AttentionForward& a, const KeyValueHead& head, const ForwardQu
               .stride = kKeyTile,
               .scale = s.scale});
     for (std::int64_t r = 0; r < tile.count; ++r) {
+      if (s.softcap > 0) cap_scores(t.scores + r * kKeyTile, keys, s.softcap);
       fold_row(t, r, visible_keys(s, tile.first + r, key, keys), keys, s.value_size);
       if (s.dropout.mask.probability > 0)
         drop(s, tile.sequence, tile.head, tile.first + r, key, keys, t.scores + r * kKeyTile);

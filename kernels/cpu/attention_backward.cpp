@@ -54,9 +54,10 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Backw
   const KeyRange range = visible_keys(s, q.first + row, k.first, k.count);
   const std::int64_t statistic = (k.sequence * s.heads + q.head) * s.queries + q.first + row;
   const float log_sum_exp = a.log_sum_exp.data()[statistic], delta = a.delta.data()[statistic];
-  const float scale = s.scale;
+  const float scale = s.scale, inverse_cap = s.softcap > 0 ? 1.0F / s.softcap : 0.0F;
   float* p = t.scores + row * kKeyTile;
   float* ds = t.dscores + row * kKeyTile;
+  if (s.softcap > 0) cap_scores(p, k.count, s.softcap);
   for (std::int64_t i = 0; i < range.first; ++i) p[i] = ds[i] = 0;
   for (std::int64_t i = range.end; i < k.count; ++i) p[i] = ds[i] = 0;
   const std::int64_t seen = range.end - range.first;
@@ -67,9 +68,9 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Backw
   if (drops) drop_row(ds);
   MESHWRIGHT_INDEPENDENT
   for (std::int64_t i = range.first; i < range.end; ++i) {
-    const float probability = exponential(p[i] - log_sum_exp);
+    const float probability = exponential(p[i] - log_sum_exp), capped = p[i] * inverse_cap;
     p[i] = probability;
-    ds[i] = scale * probability * (ds[i] - delta);
+    ds[i] = scale * probability * (ds[i] - delta) * (1.0F - capped * capped);
   }
   if (drops) drop_row(p);
 }

@@ -1,6 +1,7 @@
 /// Score tiles, visible ranges and working memory of the CPU attention kernels. Internal.
 #pragma once
 
+#include "kernels/cpu/activation.hpp"
 #include "kernels/cpu/products.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -32,6 +33,12 @@ MESHWRIGHT_INLINE bool any_visible(const AttentionShape& s, std::int64_t query,
   const std::int64_t offset = s.first_query + query - s.first_key - first_key;
   if (offset + queries - 1 < 0) return false;
   return s.window == 0 || offset - s.window + 1 < keys;
+}
+
+MESHWRIGHT_INLINE void cap_scores(float* scores, std::int64_t count, float cap) {
+  const float inverse = 1 / cap;
+  MESHWRIGHT_INDEPENDENT
+  for (std::int64_t i = 0; i < count; ++i) scores[i] = cap * tanh_of(scores[i] * inverse);
 }
 
 /// Applies dropout to the probabilities of a query for `count` keys from `first_key` on: multiplies

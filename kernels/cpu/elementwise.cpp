@@ -1,3 +1,4 @@
+#include "kernels/cpu/activation.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -83,6 +84,32 @@ void run(const Launch&, const Reduce& a) {
     combine(into, from, y, [](float u, float v) { return u + v; });
   else
     combine(into, from, y, [](float u, float v) { return u > v ? u : v; });
+}
+
+void run(const Launch&, const SoftcapForward& a) {
+  const float cap = a.cap, inverse = 1 / a.cap;
+  Chunk x_buffer, y_buffer;
+  for_each_chunk(a.y.size, [&](std::int64_t first, std::int64_t count) {
+    const float* x = load(a.x, first, count, x_buffer);
+    float* y = target(a.y, first, y_buffer);
+    MESHWRIGHT_INDEPENDENT
+    for (std::int64_t i = 0; i < count; ++i) y[i] = cap * tanh_of(x[i] * inverse);
+    store(a.y, first, count, y);
+  });
+}
+
+void run(const Launch&, const SoftcapBackward& a) {
+  const float inverse = 1 / a.cap;
+  Chunk y_buffer, dy_buffer, dx_buffer;
+  for_each_chunk(a.dx.size, [&](std::int64_t first, std::int64_t count) {
+    const float* y = load(a.y, first, count, y_buffer);
+    const float* dy = load(a.dy, first, count, dy_buffer);
+    float* dx = target(a.dx, first, dx_buffer);
+    MESHWRIGHT_INDEPENDENT
+    for (std::int64_t i = 0; i < count; ++i)
+      dx[i] = dy[i] * (1 - y[i] * inverse * (y[i] * inverse));
+    store(a.dx, first, count, dx);
+  });
 }
 
 void run(const Launch&, const Cast& a) {

@@ -3,8 +3,8 @@
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 namespace {
 
-void score_row(GateScore score, std::int64_t experts, const float* logits, float* scores) {
-  if (score == GateScore::kSigmoid) {
+void score_row(RouterScore score, std::int64_t experts, const float* logits, float* scores) {
+  if (score == RouterScore::kSigmoid) {
     for (std::int64_t e = 0; e < experts; ++e) scores[e] = sigmoid_of(logits[e]);
     return;
   }
@@ -42,7 +42,7 @@ MESHWRIGHT_INLINE std::int64_t next_best(std::int64_t count, const Key& key, boo
 /// Sum of the largest keys of a group of experts, best first.
 MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::int64_t group) {
   const std::int64_t size = s.experts / s.groups;
-  const std::int64_t wanted = (s.experts_per_token + s.chosen_groups - 1) / s.chosen_groups;
+  const std::int64_t wanted = s.summed_keys();
   const auto key = [&](std::int64_t i) { return keys(group * size + i); };
   float sum = 0, last = 0;
   std::int64_t at = -1;
@@ -117,7 +117,7 @@ void run(const Launch&, const GateLoad& a) {
     choices[a.experts.data()[i]] += 1;
   for (std::int64_t n = 0; n < s.tokens; ++n) {
     const float* scores = a.scores.data() + n * s.experts;
-    const float sum = s.score == GateScore::kSigmoid ? sum_of(scores, s.experts) : 1.0F;
+    const float sum = s.score == RouterScore::kSigmoid ? sum_of(scores, s.experts) : 1.0F;
     for (std::int64_t e = 0; e < s.experts; ++e) shares[e] += scores[e] / sum;
   }
 }
@@ -146,7 +146,7 @@ void add_balance_gradient(const GateBackward& a, std::int64_t n, float* dscores)
   const float* scores = a.scores.data() + n * s.experts;
   const float* choices = a.choices.data();
   float sum = 1, product = 0;
-  if (s.score == GateScore::kSigmoid) {
+  if (s.score == RouterScore::kSigmoid) {
     sum = sum_of(scores, s.experts);
     Lanes lanes;
     lanes.add(s.experts, [&](std::int64_t e) { return choices[e] * scores[e]; });
@@ -166,7 +166,7 @@ void run(const Launch&, const GateBackward& a) {
     for (std::int64_t e = 0; e < s.experts; ++e) d[e] = 0;
     add_weight_gradient(a, n, d);
     add_balance_gradient(a, n, d);
-    if (s.score == GateScore::kSigmoid) {
+    if (s.score == RouterScore::kSigmoid) {
       for (std::int64_t e = 0; e < s.experts; ++e) d[e] *= p[e] * (1 - p[e]);
       continue;
     }

@@ -31,6 +31,19 @@ float sum_of(const ConstMatrix& x, const Part& part, float center) {
   return lanes.total();
 }
 
+/// Factors of normalized elements.
+template <class Arguments>
+const float* weights_of(const Arguments& a, std::int64_t first, std::int64_t count, Chunk& buffer) {
+  if (a.weight.size > 0 && a.offset == 0) return load(a.weight, first, count, buffer);
+  if (a.weight.size == 0) {
+    for (std::int64_t i = 0; i < count; ++i) buffer.values[i] = 1;
+    return buffer.values;
+  }
+  const float* stored = load(a.weight, first, count, buffer);
+  for (std::int64_t i = 0; i < count; ++i) buffer.values[i] = stored[i] + a.offset;
+  return buffer.values;
+}
+
 }  // namespace
 
 void run(const Launch&, const NormForward& a) {
@@ -43,7 +56,7 @@ void run(const Launch&, const NormForward& a) {
     const std::int64_t written = a.y.data == nullptr ? 0 : part.width;
     for_each_chunk(written, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.x, part.row, part.first + first, count, x_buffer);
-      const float* w = load(a.weight, first, count, w_buffer);
+      const float* w = weights_of(a, first, count, w_buffer);
       float* y = target(a.y, part.row, part.first + first, y_buffer);
       if (a.bias.size == 0) {
         MESHWRIGHT_INDEPENDENT
@@ -70,7 +83,7 @@ void run(const Launch&, const NormBackwardInput& a) {
     for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.x, part.row, part.first + first, count, x_buffer);
       const float* dy = load(a.dy, part.row, part.first + first, count, dy_buffer);
-      const float* w = load(a.weight, first, count, w_buffer);
+      const float* w = weights_of(a, first, count, w_buffer);
       sum_g.add(count, [&](std::int64_t i) { return dy[i] * w[i]; });
       sum_g_xhat.add(count, [&](std::int64_t i) { return dy[i] * w[i] * ((x[i] - mean) * r); });
     });
@@ -80,7 +93,7 @@ void run(const Launch&, const NormBackwardInput& a) {
     for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.x, part.row, part.first + first, count, x_buffer);
       const float* dy = load(a.dy, part.row, part.first + first, count, dy_buffer);
-      const float* w = load(a.weight, first, count, w_buffer);
+      const float* w = weights_of(a, first, count, w_buffer);
       float* dx = target(a.dx, part.row, part.first + first, dx_buffer);
       const float keep = a.accumulate ? 1.0F : 0.0F;
       const float* before =

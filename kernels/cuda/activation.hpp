@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/activation.hpp"
+
 namespace meshwright::cuda {
 
 constexpr float kGeluCubic = 0.044715F;            // arXiv 1606.08415, section 2
@@ -30,5 +32,15 @@ __device__ inline float gelu_erf_slope(float x) {
 
 __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 __device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
+__device__ inline float silu_slope(float x) {
+  const float s = sigmoid(x);
+  return s * (1.0F + x * (1.0F - s));
+}
+/// x sigmoid(1.702 x), from gpt-oss.
+__device__ inline float steep_silu(float x) { return x / (1.0F + expf(-kClampedSteepness * x)); }
+__device__ inline float steep_silu_slope(float x) {
+  const float s = sigmoid(kClampedSteepness * x);
+  return s * (1.0F + kClampedSteepness * x * (1.0F - s));
+}
 
 }  // namespace meshwright::cuda

@@ -45,8 +45,9 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const ForwardWork a) 
     for (int r = 0; r < kRows; ++r) {
       const int row = my_first_row() + r;
       const bool visible = key < s.keys && row < rows && sees(s, block.first + row, key);
-      const float score = s.scale * dot(queries + row * (key_size + 1),
-                                        keys + my_lane() * (key_size + 1), key_size);
+      const float score =
+          capped_score(s, s.scale * dot(queries + row * (key_size + 1),
+                                        keys + my_lane() * (key_size + 1), key_size));
       const float now = fmaxf(maximum[r], warp_max(visible ? score : -kInfinity));
       const float p = visible ? expf(score - now) : 0.0F;
       const float shrink = maximum[r] == -kInfinity ? 0.0F : expf(maximum[r] - now);

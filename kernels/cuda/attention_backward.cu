@@ -18,8 +18,10 @@ struct Slope {
 __device__ Slope slope_of(const BackwardWork& a, float product, float dproduct, float log_sum_exp,
                           float delta, float kept, bool visible) {
   if (!visible) return {0.0F, 0.0F};
-  const float p = expf(a.s.scale * product - log_sum_exp);
-  return {p * kept, a.s.scale * p * (kept * dproduct - delta)};
+  const float score = capped_score(a.s, a.s.scale * product);
+  const float capped = a.s.softcap > 0 ? score / a.s.softcap : 0.0F;
+  const float p = expf(score - log_sum_exp);
+  return {p * kept, a.s.scale * p * (kept * dproduct - delta) * (1.0F - capped * capped)};
 }
 
 __device__ void write(const View& to, std::int64_t row, std::int64_t column, float value,

@@ -49,13 +49,14 @@ bool is_aligned(const ConstMatrix& m) {
   return m.dtype == Dtype::kBf16 && m.stride % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0;
 }
-/// bf16, no window or dropout, and if causal, the first query and key at the same position.
+/// bf16, no window, dropout or softcap, and if causal, the first query and key at the same
+/// position.
 bool fits(const AttentionForward& a) {
   const AttentionShape& s = a.shape;
   return s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 && s.key_size <= 128 &&
          s.value_size <= 128 && s.window == 0 && s.dropout.mask.probability == 0 &&
-         (!s.causal || s.first_query == s.first_key) && is_aligned(a.q) && is_aligned(a.k) &&
-         is_aligned(a.v) && is_aligned(a.out);
+         s.softcap == 0 && (!s.causal || s.first_query == s.first_key) && is_aligned(a.q) &&
+         is_aligned(a.k) && is_aligned(a.v) && is_aligned(a.out);
 }
 
 struct Plan {

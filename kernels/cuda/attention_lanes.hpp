@@ -31,6 +31,10 @@ __device__ inline float dot(const float* a, const float* b, int size) {
   return sum;
 }
 
+__device__ inline float capped_score(const AttentionShape& s, float score) {
+  return s.softcap > 0 ? s.softcap * tanhf(score / s.softcap) : score;
+}
+
 /// Position of a block: rows [first, first + kBlockRows) of one head of one sequence.
 struct Block {
   std::int64_t sequence, head, first;

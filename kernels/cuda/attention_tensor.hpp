@@ -212,7 +212,7 @@ constexpr std::int64_t kMaxSize = 128;
 
 inline bool fits(const AttentionShape& s) {
   return s.key_size <= kMaxSize && s.value_size <= kMaxSize && s.scale > 0 &&
-         s.dropout.mask.probability == 0;
+         s.dropout.mask.probability == 0 && s.softcap == 0;
 }
 inline bool is_bf16(const ConstMatrix& m) { return m.dtype == Dtype::kBf16; }
 

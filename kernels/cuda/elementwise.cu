@@ -45,6 +45,25 @@ struct Scaled {
   }
 };
 
+struct Softcap {
+  float cap;
+  __device__ void operator()(const Pack (&in)[1], Pack (&out)[1], const Place&) const {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) out[0].v[i] = cap * tanhf(in[0].v[i] / cap);
+  }
+};
+/// From (y, dy).
+struct SoftcapSlope {
+  float cap;
+  __device__ void operator()(const Pack (&in)[2], Pack (&out)[1], const Place&) const {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      const float capped = in[0].v[i] / cap;
+      out[0].v[i] = in[1].v[i] * (1.0F - capped * capped);
+    }
+  }
+};
+
 __device__ float sigmoid_of(float x) { return 1.0F / (1.0F + expf(-x)); }
 
 struct Gated {
@@ -80,6 +99,14 @@ void run(const Launch& launch, const Reduce& a) {
     map2(launch, into, from, row_of(a.into), Plus{});
   else
     map2(launch, into, from, row_of(a.into), Larger{});
+}
+
+void run(const Launch& launch, const SoftcapForward& a) {
+  map<1, 1>(stream_of(launch), {row_of(a.x)}, {row_of(a.y)}, Softcap{a.cap});
+}
+
+void run(const Launch& launch, const SoftcapBackward& a) {
+  map<2, 1>(stream_of(launch), {row_of(a.y), row_of(a.dy)}, {row_of(a.dx)}, SoftcapSlope{a.cap});
 }
 
 void run(const Launch& launch, const Cast& a) {

@@ -13,7 +13,7 @@ constexpr float kInfinity = INFINITY;
 struct Shape {
   std::int64_t tokens;
   int experts, chosen;
-  int groups, chosen_groups;
+  int groups, chosen_groups, summed_keys;
   bool softmax, normalized;
   float scale;
 };
@@ -23,7 +23,8 @@ Shape shape_of(const GateShape& s) {
           static_cast<int>(s.experts_per_token),
           static_cast<int>(s.groups),
           static_cast<int>(s.chosen_groups),
-          s.score == GateScore::kSoftmax,
+          static_cast<int>(s.summed_keys()),
+          s.score == RouterScore::kSoftmax,
           s.normalized,
           s.scale};
 }
@@ -90,7 +91,7 @@ struct Keys {
 __device__ std::uint64_t open_groups(const Shape& s, const Keys& keys) {
   if (s.chosen_groups >= s.groups) return ~std::uint64_t{0};
   const int size = s.experts / s.groups;
-  const int most = (s.chosen + s.chosen_groups - 1) / s.chosen_groups;
+  const int most = s.summed_keys;
   float sums[2] = {0.0F, 0.0F};
   for (int i = 0; i < 2; ++i) {
     const int group = my_lane() + i * kWarp;
@@ -246,7 +247,7 @@ void run(const Launch& launch, const GateForward& a) {
 
 Bytes scratch(const GateLoad& a) {
   Pieces pieces;
-  if (a.shape.score == GateScore::kSigmoid) pieces.take<float>(a.shape.tokens);
+  if (a.shape.score == RouterScore::kSigmoid) pieces.take<float>(a.shape.tokens);
   return pieces.bytes();
 }
 

@@ -32,6 +32,16 @@ Threads threads_for(std::int64_t width) {
   const auto across = static_cast<unsigned>(round_up(ceil_divide(packs, kept), kWarp));
   return {across, across < 128 ? 128 / across : 1, kept};
 }
+/// Factors of normalized elements; zero beyond the end.
+__device__ Pack weights_at(const View& weight, bool has_weight, float offset, std::int64_t column,
+                           int count) {
+  Pack w{};
+  if (has_weight) w = load_pack(weight, 0, column, count);
+#pragma unroll
+  for (int e = 0; e < kPack; ++e)
+    if (e < count) w.v[e] = has_weight ? w.v[e] + offset : 1.0F;
+  return w;
+}
 /// Groups start at multiples of `width`: only multiples of eight keep the alignment of the rows.
 View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
   View view = view_of(m);
@@ -42,8 +52,8 @@ View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
 struct ForwardWork {
   Groups groups;
   View x, weight, bias, y;
-  bool centered, has_bias;
-  float epsilon;
+  bool centered, has_bias, has_weight;
+  float epsilon, offset;
   float *mean, *inverse_deviation;
 };
 
@@ -83,7 +93,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
     const std::int64_t i = first + p * step;
     if (i >= width || a.y.data == nullptr) break;
     const int count = pack_count(width, i);
-    const Pack weight = load_pack(a.weight, 0, i, count);
+    const Pack weight = weights_at(a.weight, a.has_weight, a.offset, i, count);
     Pack bias{};
     if (a.has_bias) bias = load_pack(a.bias, 0, i, count);
     Pack y;
@@ -99,7 +109,8 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
 struct BackwardWork {
   Groups groups;
   View x, dy, weight, dx;
-  bool accumulate;
+  bool accumulate, has_weight;
+  float offset;
   const float *mean, *inverse_deviation;  ///< mean: null for rms norm
 };
 
@@ -122,7 +133,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
     const int count = is_real && i < width ? pack_count(width, i) : 0;
     xhat[p] = load_pack(a.x, at.row, at.column + i, count);
     g[p] = load_pack(a.dy, at.row, at.column + i, count);
-    const Pack weight = load_pack(a.weight, 0, i, count);
+    const Pack weight = weights_at(a.weight, a.has_weight, a.offset, i, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {  // beyond the end weight is zero, and so is g
       xhat[p].v[e] = (xhat[p].v[e] - mean) * r;
@@ -180,6 +191,8 @@ void run(const Launch& launch, const NormForward& a) {
   work.x = group_view(a.x, a.groups, groups.width);
   work.y = group_view(a.y, a.groups, groups.width);
   work.weight = view_of(a.weight);
+  work.has_weight = !a.weight.empty();
+  work.offset = a.offset;
   work.bias = view_of(a.bias);
   work.centered = a.kind == NormKind::kLayerNorm;
   work.has_bias = !a.bias.empty();
@@ -204,6 +217,8 @@ void run(const Launch& launch, const NormBackwardInput& a) {
   work.dy = group_view(a.dy, a.groups, groups.width);
   work.dx = group_view(a.dx, a.groups, groups.width);
   work.weight = view_of(a.weight);
+  work.has_weight = !a.weight.empty();
+  work.offset = a.offset;
   work.accumulate = a.accumulate;
   work.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.data();

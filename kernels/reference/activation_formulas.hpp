@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/activation.hpp"
+
 namespace meshwright {
 
 inline constexpr double kGeluCubic = 0.044715;  // arXiv 1606.08415, section 2
@@ -31,6 +33,12 @@ inline double silu(double x) { return x * sigmoid(x); }
 inline double silu_slope(double x) {
   const double s = sigmoid(x);
   return s * (1 + x * (1 - s));
+}
+/// x sigmoid(1.702 x), from gpt-oss.
+inline double steep_silu(double x) { return x * sigmoid(double{kClampedSteepness} * x); }
+inline double steep_silu_slope(double x) {
+  const double steepness = double{kClampedSteepness}, s = sigmoid(steepness * x);
+  return s * (1 + steepness * x * (1 - s));
 }
 
 }  // namespace meshwright

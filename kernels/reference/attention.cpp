@@ -46,7 +46,8 @@ std::vector<double> scores_of(const AttentionShape& s, const ConstMatrix& q, con
     for (std::int64_t d = 0; d < s.key_size; ++d)
       sum += at(q, at_query.row(s), at_query.head * s.key_size + d) *
              at(k, at_query.sequence * s.keys + key, at_query.key_head(s) * s.key_size + d);
-    get(scores, key) = double{s.scale} * sum;
+    const double score = double{s.scale} * sum, cap = double{s.softcap};
+    get(scores, key) = cap > 0 ? cap * std::tanh(score / cap) : score;
   }
   return scores;
 }
@@ -178,7 +179,9 @@ void add_query(const AttentionBackward& a, const Query& query, Gradients& gradie
       dprobability += kept * dout * at(a.v, key_row, v_column + d);
       get(gradients.dv, key_row * a.dv.columns + v_column + d) += kept * probability * dout;
     }
-    const double dscore = double{s.scale} * probability * (dprobability - delta);
+    const double capped = s.softcap > 0 ? get(scores, key) / double{s.softcap} : 0;
+    const double dscore =
+        double{s.scale} * probability * (dprobability - delta) * (1 - capped * capped);
     for (std::int64_t d = 0; d < s.key_size; ++d) {
       get(gradients.dq, query.row(s) * a.dq.columns + q_column + d) +=
           dscore * at(a.k, key_row, k_column + d);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/reference/activation_formulas.hpp"
 #include "kernels/reference/element_access.hpp"
@@ -58,6 +59,18 @@ void run(const Launch&, const Reduce& a) {
   for (std::int64_t i = 0; i < a.into.size; ++i) {
     const double x = at(a.into, i), y = at(a.from, i);
     put(a.into, i, a.reduction == Reduction::kSum ? x + y : std::max(x, y));
+  }
+}
+
+void run(const Launch&, const SoftcapForward& a) {
+  const double cap = double{a.cap};
+  for (std::int64_t i = 0; i < a.y.size; ++i) put(a.y, i, cap * std::tanh(at(a.x, i) / cap));
+}
+
+void run(const Launch&, const SoftcapBackward& a) {
+  for (std::int64_t i = 0; i < a.dx.size; ++i) {
+    const double capped = at(a.y, i) / double{a.cap};
+    put(a.dx, i, at(a.dy, i) * (1 - capped * capped));
   }
 }
 

@@ -11,9 +11,9 @@
 namespace meshwright::reference {
 namespace {
 
-std::vector<double> scores_of(GateScore score, std::span<const float> logits) {
+std::vector<double> scores_of(RouterScore score, std::span<const float> logits) {
   std::vector<double> scores(logits.begin(), logits.end());
-  if (score == GateScore::kSigmoid) {
+  if (score == RouterScore::kSigmoid) {
     for (double& s : scores) s = sigmoid(s);
     return scores;
   }
@@ -46,7 +46,7 @@ void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
 void leave_out_groups(const GateShape& s, std::span<double> keys) {
   if (s.chosen_groups >= s.groups) return;
   const std::int64_t size = s.experts / s.groups;
-  const std::int64_t best = (s.experts_per_token + s.chosen_groups - 1) / s.chosen_groups;
+  const std::int64_t best = s.summed_keys();
   std::vector<double> sums;
   for (std::int64_t g = 0; g < s.groups; ++g) {
     std::vector<double> run(keys.begin() + g * size, keys.begin() + (g + 1) * size);
@@ -99,7 +99,7 @@ void run(const Launch&, const GateLoad& a) {
   for (const std::int32_t e : a.experts) get(a.choices, e) += 1;
   for (std::int64_t n = 0; n < s.tokens; ++n) {
     const std::span<const float> scores = row_of(a.scores, n, s.experts);
-    const double sum = s.score == GateScore::kSigmoid ? sum_of(scores) : 1.0;
+    const double sum = s.score == RouterScore::kSigmoid ? sum_of(scores) : 1.0;
     for (std::int64_t e = 0; e < s.experts; ++e) get(shares, e) += double{get(scores, e)} / sum;
   }
   for (std::int64_t e = 0; e < s.experts; ++e)
@@ -146,7 +146,7 @@ void add_balance_gradient(const GateBackward& a, std::int64_t n, std::vector<dou
   const GateShape& s = a.shape;
   if (a.choices.empty()) return;
   const std::span<const float> scores = row_of(a.scores, n, s.experts);
-  const bool divided = s.score == GateScore::kSigmoid;
+  const bool divided = s.score == RouterScore::kSigmoid;
   const double sum = divided ? sum_of(scores) : 1.0;
   double product = 0;
   for (std::int64_t e = 0; divided && e < s.experts; ++e)
@@ -170,7 +170,7 @@ void run(const Launch&, const GateBackward& a) {
     for (std::int64_t e = 0; e < s.experts; ++e) {
       const double p = double{get(scores, e)}, dp = get(dscores, e);
       get(a.dlogits, n * s.experts + e) = static_cast<float>(
-          s.score == GateScore::kSoftmax ? p * (dp - product) : dp * p * (1 - p));
+          s.score == RouterScore::kSoftmax ? p * (dp - product) : dp * p * (1 - p));
     }
   }
 }

@@ -16,6 +16,11 @@ struct Normalized {
   }
 };
 
+template <class Arguments>
+double weight_of(const Arguments& a, std::int64_t i) {
+  return a.weight.empty() ? 1.0 : at(a.weight, i) + double{a.offset};
+}
+
 }  // namespace
 
 void run(const Launch&, const NormForward& a) {
@@ -35,7 +40,7 @@ void run(const Launch&, const NormForward& a) {
       const double r = 1 / std::sqrt(squares / static_cast<double>(width) + double{a.epsilon});
       for (std::int64_t i = 0; i < width && a.y.data != nullptr; ++i) {
         const double xhat = (at(a.x, row, first + i) - mean) * r;
-        put(a.y, row, first + i, xhat * at(a.weight, i) + (a.bias.empty() ? 0.0 : at(a.bias, i)));
+        put(a.y, row, first + i, xhat * weight_of(a, i) + (a.bias.empty() ? 0.0 : at(a.bias, i)));
       }
       if (!a.mean.empty()) get(a.mean, statistic) = static_cast<float>(mean);
       if (!a.inverse_deviation.empty()) get(a.inverse_deviation, statistic) = static_cast<float>(r);
@@ -51,14 +56,14 @@ void run(const Launch&, const NormBackwardInput& a) {
       const std::int64_t first = group * width, statistic = row * a.groups + group;
       double sum_g = 0, sum_g_xhat = 0;
       for (std::int64_t i = 0; i < width; ++i) {
-        const double g = at(a.dy, row, first + i) * at(a.weight, i);
+        const double g = at(a.dy, row, first + i) * weight_of(a, i);
         sum_g += g;
         sum_g_xhat += g * normalized(at(a.x, row, first + i), statistic);
       }
       const double mean_g = centered ? sum_g / static_cast<double>(width) : 0;
       const double mean_g_xhat = sum_g_xhat / static_cast<double>(width);
       for (std::int64_t i = 0; i < width; ++i) {
-        const double g = at(a.dy, row, first + i) * at(a.weight, i);
+        const double g = at(a.dy, row, first + i) * weight_of(a, i);
         const double xhat = normalized(at(a.x, row, first + i), statistic);
         const double dx =
             double{get(a.inverse_deviation, statistic)} * (g - mean_g - xhat * mean_g_xhat);

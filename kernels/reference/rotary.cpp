@@ -11,8 +11,8 @@ void run(const Launch&, const RotaryTable& a) {
     for (std::int64_t i = 0; i < pairs; ++i) {
       const double angle =
           static_cast<double>(a.first_position + p) * double{get(a.frequencies, i)};
-      get(a.table, 2 * (p * pairs + i)) = static_cast<float>(std::cos(angle));
-      get(a.table, 2 * (p * pairs + i) + 1) = static_cast<float>(std::sin(angle));
+      get(a.table, 2 * (p * pairs + i)) = static_cast<float>(double{a.scale} * std::cos(angle));
+      get(a.table, 2 * (p * pairs + i) + 1) = static_cast<float>(double{a.scale} * std::sin(angle));
     }
 }
 

@@ -9,7 +9,7 @@ struct Heads {
 
 /// Q, K and V in one GEMM: [B, T, H] → [B, T, A D], [B, T, G D], [B, T, G D].
 Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& config,
-                                TensorId input) {
+                                const LayerConfig& layer, TensorId input) {
   const AttentionConfig& a = config.attention;
   const std::int64_t queries = a.heads * a.head_size;
   const std::int64_t keys = a.key_value_heads * a.head_size;
@@ -22,20 +22,27 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
                                                          input);
   Heads heads{projected[0], projected[1], projected[2]};
   if (a.query_key_norm) {
-    heads.queries = writer.head_norm("attention.query_norm", heads.queries, a.heads, a.head_size);
-    heads.keys = writer.head_norm("attention.key_norm", heads.keys, a.key_value_heads, a.head_size);
+    heads.queries =
+        writer.head_norm("attention.query_norm", heads.queries, config.norm, a.heads, a.head_size);
+    heads.keys = writer.head_norm("attention.key_norm", heads.keys, config.norm, a.key_value_heads,
+                                  a.head_size);
   }
-  if (!a.rotary) return heads;
+  if (!a.rotary || !layer.rotary) return heads;
   const Heads rotated{
       writer.activation("attention.rotated_query",
                         {.width = queries, .cut = ActivationCut::kFeatures}),
       writer.activation("attention.rotated_key", {.width = keys, .cut = ActivationCut::kFeatures}),
       heads.values};
   writer.add("attention.rotary",
-             {.shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0)},
+             {.shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0), a.pairs,
+                                       layer.angles.value_or(a.angles)},
               .inputs = {heads.queries, heads.keys},
               .outputs = {rotated.queries, rotated.keys}});
   return rotated;
+}
+
+NormShape latent_norm(const AttentionConfig& a) {
+  return {.kind = NormKind::kRmsNorm, .epsilon = a.latent_norm_epsilon};
 }
 
 /// Queries of latent attention, through the low-rank compression if the model has one.
@@ -54,7 +61,7 @@ TensorId write_latent_queries(GraphWriter& writer, const TransformerConfig& conf
                                              .bias = a.projection_bias},
                                             input);
   const TensorId normed =
-      writer.norm("attention.query_norm", compressed, NormKind::kRmsNorm, *l.query_rank);
+      writer.norm("attention.query_norm", compressed, latent_norm(a), *l.query_rank);
   return writer.linear({.name = "attention.query_up",
                         .in = *l.query_rank,
                         .out = queries,
@@ -77,7 +84,7 @@ Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& con
                       .output_widths = {l.key_value_rank, l.rotary_size}},
                      input);
   const TensorId normed =
-      writer.norm("attention.key_value_norm", compressed[0], NormKind::kRmsNorm, l.key_value_rank);
+      writer.norm("attention.key_value_norm", compressed[0], latent_norm(a), l.key_value_rank);
   const std::int64_t positionless = a.heads * l.positionless_size;
   const std::vector<TensorId> expanded =
       writer.linears({.name = "attention.key_value_up",
@@ -90,9 +97,10 @@ Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& con
   const ActivationTensor per_head{.width = width, .cut = ActivationCut::kFeatures};
   const TensorId rotated_queries = writer.activation("attention.rotated_query", per_head);
   const TensorId keys = writer.activation("attention.rotated_key", per_head);
-  writer.add("attention.rotary", {.shape = RotaryEmbedding{(a.heads + 1) * l.rotary_size},
-                                  .inputs = {queries, expanded[0], compressed[1]},
-                                  .outputs = {rotated_queries, keys}});
+  writer.add("attention.rotary",
+             {.shape = RotaryEmbedding{(a.heads + 1) * l.rotary_size, 0, a.pairs, a.angles},
+              .inputs = {queries, expanded[0], compressed[1]},
+              .outputs = {rotated_queries, keys}});
   return {rotated_queries, keys, expanded[1]};
 }
 
@@ -117,17 +125,20 @@ TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
     parameters.push_back(writer.parameter("attention.sinks", {{a.heads}, ParameterCut::kTensor}));
   const TensorId context = writer.activation(
       "attention.context", {.width = a.heads * a.value_size, .cut = ActivationCut::kFeatures});
-  writer.add("attention.core", {.shape = Attention{.heads = a.heads,
-                                                   .key_value_heads = a.key_value_heads,
-                                                   .key_size = key_size,
-                                                   .value_size = a.value_size,
-                                                   .causal = a.causal,
-                                                   .window = layer.window,
-                                                   .dropout = a.dropout},
-                                .inputs = {heads.queries, heads.keys, heads.values},
-                                .outputs = {context},
-                                .parameters = std::move(parameters),
-                                .kept = std::move(kept)});
+  writer.add("attention.core",
+             {.shape = Attention{.heads = a.heads,
+                                 .key_value_heads = a.key_value_heads,
+                                 .key_size = key_size,
+                                 .value_size = a.value_size,
+                                 .causal = a.causal,
+                                 .window = layer.window,
+                                 .dropout = a.dropout,
+                                 .scale = layer.score_scale ? layer.score_scale : a.scale,
+                                 .softcap = a.softcap},
+              .inputs = {heads.queries, heads.keys, heads.values},
+              .outputs = {context},
+              .parameters = std::move(parameters),
+              .kept = std::move(kept)});
   return context;
 }
 
@@ -137,13 +148,14 @@ TensorId write_attention(GraphWriter& writer, const TransformerConfig& config,
                          const LayerConfig& layer, TensorId input) {
   const AttentionConfig& a = config.attention;
   const Heads heads = a.latent ? write_latent_projections(writer, config, input)
-                               : write_grouped_projections(writer, config, input);
+                               : write_grouped_projections(writer, config, layer, input);
   const TensorId context = write_attention_core(writer, a, layer, heads);
   return writer.linear({.name = "attention.output",
                         .in = a.heads * a.value_size,
                         .out = config.hidden,
                         .bias = a.output_bias,
-                        .cut = LinearCut::kRow},
+                        .cut = LinearCut::kRow,
+                        .ends_branch = true},
                        context);
 }
 

@@ -14,7 +14,7 @@ struct DenseSpec {
 TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& spec,
                      TensorId input) {
   const std::int64_t width = spec.shape.width;
-  const bool gated = spec.shape.activation == ActivationKind::kSwiGlu;
+  const bool gated = is_gated(spec.shape.activation);
   LinearSpec up{.name = fmt::format("{}.{}", spec.name, gated ? "gate_up" : "up"),
                 .in = hidden,
                 .out = gated ? 2 * width : width,
@@ -25,15 +25,17 @@ TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& 
   const std::string activation_name = fmt::format("{}.activation", spec.name);
   const TensorId activated =
       writer.activation(activation_name, {.width = width, .cut = ActivationCut::kFeatures});
-  writer.add(activation_name, {.shape = Activation{spec.shape.activation, width, false},
-                               .inputs = raised,
-                               .outputs = {activated},
-                               .kept = raised});
+  writer.add(activation_name,
+             {.shape = Activation{spec.shape.activation, width, false, spec.shape.limit},
+              .inputs = raised,
+              .outputs = {activated},
+              .kept = raised});
   return writer.linear({.name = fmt::format("{}.down", spec.name),
                         .in = width,
                         .out = hidden,
                         .bias = spec.shape.bias,
-                        .cut = LinearCut::kRow},
+                        .cut = LinearCut::kRow,
+                        .ends_branch = true},
                        activated);
 }
 
@@ -48,11 +50,13 @@ TensorId write_router(GraphWriter& writer, std::int64_t hidden, const ExpertsCon
                          {{e.experts}, ParameterCut::kReplicated, /*trained_by_gradient=*/false}));
   const TensorId scores =
       writer.activation("router.scores", {.width = e.experts, .element = ElementWidth::kFloat32});
-  writer.add("router", {.shape = Router{hidden, e.experts, e.experts_per_token},
-                        .inputs = {input},
-                        .outputs = {scores},
-                        .parameters = std::move(parameters),
-                        .kept = {input, scores}});
+  writer.add("router",
+             {.shape = Router{hidden, e.experts, e.experts_per_token, e.score, e.normalized,
+                              e.scale, e.groups, e.chosen_groups, e.scores_per_group},
+              .inputs = {input},
+              .outputs = {scores},
+              .parameters = std::move(parameters),
+              .kept = {input, scores}});
   return scores;
 }
 
@@ -97,7 +101,7 @@ TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsCo
       write_expert_linear(writer, e, {"experts.gate_up", hidden, 2 * e.width}, rows);
   const TensorId activated = writer.activation(
       "experts.activation", {.width = e.width, .routed = true, .cut = ActivationCut::kFeatures});
-  writer.add("experts.activation", {.shape = Activation{ActivationKind::kSwiGlu, e.width, true},
+  writer.add("experts.activation", {.shape = Activation{e.activation, e.width, true, e.limit},
                                     .inputs = {raised},
                                     .outputs = {activated},
                                     .kept = {raised}});
@@ -114,7 +118,7 @@ TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsCo
 /// Experts that every token visits, in addition to the routed ones.
 TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsConfig& e,
                               TensorId input) {
-  const FeedForwardConfig shape{.width = e.shared_width};
+  const FeedForwardConfig shape{.width = e.shared_width, .activation = e.activation};
   const TensorId output = write_dense(writer, hidden, {"shared_experts", shape}, input);
   if (!e.shared_gate) return output;
   const TensorId weight = writer.parameter("shared_experts.gate.weight", {{hidden, 1}});

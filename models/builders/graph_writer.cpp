@@ -45,6 +45,8 @@ TensorId GraphWriter::parameter(std::string_view name, ParameterTensor shape) {
     throw InputError(
         {where_, fmt::format("the model has 2^62 or more parameters (at '{}{}')", prefix_, name),
          "check the sizes of the model"});
+  if (shape.initial_deviation == ParameterTensor{}.initial_deviation)
+    shape.initial_deviation = deviation_;
   return builder_.add_parameter(fmt::format("{}{}", prefix_, name), std::move(shape));
 }
 
@@ -53,21 +55,30 @@ void GraphWriter::add(std::string_view name, Operator op) {
   builder_.add(std::move(op));
 }
 
-GraphWriter::Lookup GraphWriter::lookup(std::string_view name, std::int64_t rows,
-                                        std::int64_t width, ParameterCut cut) {
-  const TensorId table = parameter(fmt::format("{}.weight", name), {{rows, width}, cut});
-  const TensorId output = activation(name, {.width = width});
-  add(name, {.shape = EmbeddingLookup{rows, width}, .outputs = {output}, .parameters = {table}});
+void GraphWriter::set_initial_deviations(double matrices, double ends_of_branches) {
+  deviation_ = matrices;
+  branch_deviation_ = ends_of_branches;
+}
+
+GraphWriter::Lookup GraphWriter::lookup(std::string_view name, EmbeddingLookup shape,
+                                        ParameterCut cut) {
+  const TensorId table =
+      parameter(fmt::format("{}.weight", name), {{shape.rows, shape.width}, cut});
+  const TensorId output = activation(name, {.width = shape.width});
+  add(name, {.shape = shape, .outputs = {output}, .parameters = {table}});
   return {output, table};
 }
 
-TensorId GraphWriter::norm(std::string_view name, TensorId input, NormKind kind,
+TensorId GraphWriter::norm(std::string_view name, TensorId input, const NormShape& shape,
                            std::int64_t width) {
-  std::vector<TensorId> parameters{parameter(fmt::format("{}.weight", name), {{width}})};
-  if (kind == NormKind::kLayerNorm)
+  std::vector<TensorId> parameters;
+  if (shape.weighted)
+    parameters.push_back(parameter(fmt::format("{}.weight", name),
+                                   {.shape = {width}, .initial_value = 1 - shape.offset}));
+  if (shape.weighted && shape.biased && shape.kind == NormKind::kLayerNorm)
     parameters.push_back(parameter(fmt::format("{}.bias", name), {{width}}));
   const TensorId output = activation(name, {.width = width});
-  add(name, {.shape = Norm{kind, width},
+  add(name, {.shape = Norm{shape.kind, width, shape.epsilon, shape.offset},
              .inputs = {input},
              .outputs = {output},
              .parameters = std::move(parameters),
@@ -75,16 +86,25 @@ TensorId GraphWriter::norm(std::string_view name, TensorId input, NormKind kind,
   return output;
 }
 
-TensorId GraphWriter::head_norm(std::string_view name, TensorId input, std::int64_t heads,
-                                std::int64_t head_size) {
-  const TensorId weight = parameter(fmt::format("{}.weight", name), {{head_size}});
+TensorId GraphWriter::head_norm(std::string_view name, TensorId input, const NormShape& shape,
+                                std::int64_t heads, std::int64_t head_size) {
+  const TensorId weight = parameter(fmt::format("{}.weight", name),
+                                    {.shape = {head_size}, .initial_value = 1 - shape.offset});
   const std::int64_t width = heads * head_size;
   const TensorId output = activation(name, {.width = width, .cut = ActivationCut::kFeatures});
-  add(name, {.shape = Norm{NormKind::kRmsNorm, width},
+  add(name, {.shape = Norm{NormKind::kRmsNorm, width, shape.epsilon, shape.offset},
              .inputs = {input},
              .outputs = {output},
              .parameters = {weight},
              .kept = {input}});
+  return output;
+}
+
+TensorId GraphWriter::scale(std::string_view name, TensorId input, double factor,
+                            std::int64_t width) {
+  if (factor == 1) return input;
+  const TensorId output = activation(name, {.width = width});
+  add(name, {.shape = Scale{width, factor}, .inputs = {input}, .outputs = {output}});
   return output;
 }
 
@@ -94,7 +114,10 @@ std::vector<TensorId> GraphWriter::linears(const LinearSpec& spec, TensorId inpu
   const ParameterCut bias_cut =
       spec.cut == LinearCut::kColumn ? ParameterCut::kTensor : ParameterCut::kReplicated;
   std::vector<TensorId> parameters{
-      parameter(fmt::format("{}.weight", spec.name), {{spec.in, spec.out}, weight_cut})};
+      parameter(fmt::format("{}.weight", spec.name),
+                {.shape = {spec.in, spec.out},
+                 .cut = weight_cut,
+                 .initial_deviation = spec.ends_branch ? branch_deviation_ : deviation_})};
   if (spec.bias)
     parameters.push_back(parameter(fmt::format("{}.bias", spec.name), {{spec.out}, bias_cut}));
   const std::vector<std::int64_t> widths =
@@ -130,8 +153,8 @@ TensorId GraphWriter::residual(std::string_view name, TensorId left, TensorId ri
   return output;
 }
 
-void GraphWriter::loss(TensorId logits, std::int64_t vocabulary) {
-  add("loss", {.shape = CrossEntropy{vocabulary}, .inputs = {logits}, .kept = {logits}});
+void GraphWriter::loss(TensorId logits, std::int64_t vocabulary, double softcap) {
+  add("loss", {.shape = CrossEntropy{vocabulary, softcap}, .inputs = {logits}, .kept = {logits}});
 }
 
 }  // namespace meshwright

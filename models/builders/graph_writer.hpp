@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/model/model_graph.hpp"
+#include "models/builders/transformer_config.hpp"
 
 namespace meshwright {
 
@@ -18,6 +19,7 @@ struct LinearSpec {
   LinearCut cut = LinearCut::kReplicated;
   /// Widths of the outputs if one GEMM computes several projections; their sum is `out`.
   std::vector<std::int64_t> output_widths = {};
+  bool ends_branch = false;  ///< its initial values are those of residual branches
 };
 
 class GraphWriter {
@@ -39,22 +41,27 @@ class GraphWriter {
   struct Lookup {
     TensorId output, table;
   };
-  Lookup lookup(std::string_view name, std::int64_t rows, std::int64_t width, ParameterCut cut);
-  TensorId norm(std::string_view name, TensorId input, NormKind kind, std::int64_t width);
-  /// Norm of each head with one weight vector of `head_size` for all of them.
-  TensorId head_norm(std::string_view name, TensorId input, std::int64_t heads,
-                     std::int64_t head_size);
+  Lookup lookup(std::string_view name, EmbeddingLookup shape, ParameterCut cut);
+  TensorId norm(std::string_view name, TensorId input, const NormShape& shape, std::int64_t width);
+  /// RMS norm of each head with one weight vector of `head_size` for all of them.
+  TensorId head_norm(std::string_view name, TensorId input, const NormShape& shape,
+                     std::int64_t heads, std::int64_t head_size);
+  /// factor * input; the input if the factor is 1.
+  TensorId scale(std::string_view name, TensorId input, double factor, std::int64_t width);
   std::vector<TensorId> linears(const LinearSpec& spec, TensorId input);
   TensorId linear(const LinearSpec& spec, TensorId input);
   TensorId residual(std::string_view name, TensorId left, TensorId right, std::int64_t width,
                     double dropout);
-  /// Cross entropy.
-  void loss(TensorId logits, std::int64_t vocabulary);
+  /// Cross entropy of logits, whose softcap is 0 for none.
+  void loss(TensorId logits, std::int64_t vocabulary, double softcap = 0);
+  /// Standard deviations of the initial values of matrices, and of those that end branches.
+  void set_initial_deviations(double matrices, double ends_of_branches);
 
  private:
   std::string where_;
   std::string prefix_;
   std::int64_t parameter_count_ = 0;
+  double deviation_ = 0.02, branch_deviation_ = 0.02;
   ModelGraphBuilder builder_;
 };
 

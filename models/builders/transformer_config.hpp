@@ -14,6 +14,14 @@
 
 namespace meshwright {
 
+struct NormShape {
+  NormKind kind = NormKind::kRmsNorm;
+  double epsilon = 1e-5;
+  double offset = 0;     ///< added to the weights, whose initial value is 1 - offset
+  bool weighted = true;  ///< false: no parameters (OLMo)
+  bool biased = true;    ///< layer norms only
+};
+
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
 struct LatentAttention {
   std::optional<std::int64_t> query_rank;  ///< absent: queries are projected directly
@@ -29,18 +37,24 @@ struct AttentionConfig {
   std::optional<LatentAttention> latent;
   bool rotary = true;
   std::optional<std::int64_t> rotated_size;  ///< of one head; absent: all of it
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  RotaryAngles angles;
+  std::optional<double> scale;  ///< of the scores; absent: 1 / sqrt(D)
+  double softcap = 0;           ///< of the scores; 0: none
   bool causal = true;
   double dropout = 0;            ///< of the attention probabilities
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
   bool output_bias = false;
-  bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
-  bool sinks = false;           ///< one additional learned logit per head (gpt-oss)
+  bool query_key_norm = false;        ///< RMS norm of every query and key head (Qwen3)
+  double latent_norm_epsilon = 1e-6;  ///< of the compressed queries, keys and values
+  bool sinks = false;                 ///< one additional learned logit per head (gpt-oss)
 };
 
 struct FeedForwardConfig {
   std::int64_t width = 0;  ///< F
   ActivationKind activation = ActivationKind::kSwiGlu;
   bool bias = false;
+  double limit = 0;  ///< of a clamped activation
 };
 
 struct ExpertsConfig {
@@ -51,12 +65,31 @@ struct ExpertsConfig {
   bool bias = false;         ///< on every expert matrix
   bool router_bias = false;
   bool score_correction = false;  ///< router bias updated from expert load (DeepSeek-V3)
+  ActivationKind activation = ActivationKind::kSwiGlu;
+  double limit = 0;  ///< of a clamped activation
+  RouterScore score = RouterScore::kSoftmax;
+  bool normalized = true;  ///< the weights of the chosen experts sum to `scale`
+  double scale = 1;
+  int groups = 1, chosen_groups = 1, scores_per_group = 0;  ///< as in Router
 };
 
 /// Settings that can differ from layer to layer.
 struct LayerConfig {
   std::optional<std::int64_t> window;  ///< sliding-window size; nullopt: full attention
   bool uses_experts = false;
+  bool rotary = true;                  ///< false: no positions in this layer (SmolLM3)
+  std::optional<RotaryAngles> angles;  ///< instead of those of the model (Gemma 3)
+  std::optional<double> score_scale;   ///< instead of that of the model (GPT-2)
+};
+
+/// y = x + f(x) of attention and feed-forward layer with norms N:
+enum class BlockKind : std::uint8_t {
+  kBefore,        ///< x + f(N(x))
+  kAfter,         ///< N(x + f(x)): BERT
+  kBoth,          ///< x + N(f(N(x))): Grok-1, Gemma 2
+  kBranch,        ///< x + N(f(x)): OLMo 2
+  kParallel,      ///< x + attention(N(x)) + feed_forward(N(x)), the same norm: Phi, Cohere
+  kParallelNorms  ///< the same with two norms: GPT-NeoX
 };
 
 struct TransformerConfig {
@@ -65,15 +98,23 @@ struct TransformerConfig {
   std::int64_t token_types = 0;  ///< rows of the token-type table; 0: none (BERT: 2)
   bool learned_positions = false;
   bool tied_embeddings = false;
-  NormKind norm = NormKind::kRmsNorm;
-  bool norm_after = false;            ///< norm(x + f(x)) as in BERT, instead of x + f(norm(x))
-  bool norm_of_branches = false;      ///< x + norm(f(norm(x))): Grok-1
-  bool masked_language_head = false;  ///< dense, GELU and norm before logits with a bias
+  NormShape norm;
+  BlockKind block = BlockKind::kBefore;
+  double embedding_scale = 1, residual_scale = 1;  ///< of branches; 1: none
+  double logit_scale = 1, logit_softcap = 0;       ///< 1 and 0: none
+  bool logit_bias = false;
+  std::int64_t first_position = 0;           ///< row of position 0 in the position table (OPT: 2)
+  double initial_deviation = 0.02;           ///< of matrices
+  double initial_residual_deviation = 0.02;  ///< of the last matrices of branches
+  bool masked_language_head = false;         ///< dense, GELU and norm before logits with a bias
   double embedding_dropout = 0, residual_dropout = 0;
   AttentionConfig attention;
   FeedForwardConfig feed_forward;
   ExpertsConfig experts;  ///< of the layers that use them
   std::vector<LayerConfig> layers;
 };
+
+/// No factors and caps of embeddings, branches, scores and logits.
+bool has_plain_factors(const TransformerConfig& config);
 
 }  // namespace meshwright

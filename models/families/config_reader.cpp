@@ -46,6 +46,14 @@ std::optional<std::int64_t> integer_of(const json& value) {
   return std::nullopt;
 }
 
+/// Null, false, zero and empty values: an unknown feature that is off does not change the model.
+bool is_off(const json& value) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number()) return value.get<double>() == 0;
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.empty();  // null is empty, too
+}
+
 }  // namespace
 
 std::string shown(const json& value) {
@@ -152,6 +160,62 @@ double ConfigReader::dropout(std::string_view key, double absent) {
                    "at least 0 and less than 1");
 }
 
+double ConfigReader::positive(std::string_view key, double absent) {
+  return number_if([](double v) { return v > 0; }, key, absent, "greater than 0");
+}
+
+double ConfigReader::not_negative(std::string_view key, double absent) {
+  return number_if([](double v) { return v >= 0; }, key, absent, "at least 0");
+}
+
+double ConfigReader::off_or_positive(std::string_view key, double absent) {
+  const json* value = find(key);
+  if (value == nullptr) return absent;
+  return value->is_null() ? 0 : positive(key, absent);
+}
+
+std::optional<double> ConfigReader::optional_number(std::string_view key) {
+  if (!has(key)) return std::nullopt;
+  return number_if([](double) { return true; }, key, 0, "a number");
+}
+
+std::vector<double> ConfigReader::positive_numbers(std::string_view key) {
+  const json* value = find(key);
+  std::vector<double> numbers;
+  if (value == nullptr || value->is_null()) return numbers;
+  const bool are_positive =
+      value->is_array() && std::all_of(value->begin(), value->end(), [](const json& v) {
+        return v.is_number() && v.get<double>() > 0;
+      });
+  if (!are_positive) {
+    complain(key, fmt::format("expected an array of positive numbers, got {}", shown(*value)), "");
+    return numbers;
+  }
+  for (const json& number : *value) numbers.push_back(number.get<double>());
+  return numbers;
+}
+
+std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
+  const json* value = find(key);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (value->is_object()) return ConfigReader(*value, where_of(key));
+  complain(key, fmt::format("expected an object, got {}", shown(*value)), "");
+  return std::nullopt;
+}
+
+void ConfigReader::adopt(const ConfigReader& inner) {
+  complaints_.insert(complaints_.end(), inner.complaints_.begin(), inner.complaints_.end());
+  const std::vector<Diagnostic> warnings = inner.warnings_about_unknown_keys();
+  inner_warnings_.insert(inner_warnings_.end(), warnings.begin(), warnings.end());
+}
+
+void ConfigReader::refuse(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    if (const json* value = find(key); value != nullptr && !is_off(*value))
+      complain(key, fmt::format("'{}' is not supported (it is {})", key, shown(*value)),
+               "remove it to build the model without it");
+}
+
 template <class IsValid>
 double ConfigReader::number_if(IsValid is_valid, std::string_view key, double absent,
                                std::string_view expected) {
@@ -238,14 +302,6 @@ void ConfigReader::ignore_if(std::string_view key, std::string_view value) {
 
 namespace {
 
-/// Null, false, zero and empty values: an unknown feature that is off does not change the model.
-bool is_off(const json& value) {
-  if (value.is_boolean()) return !value.get<bool>();
-  if (value.is_number()) return value.get<double>() == 0;
-  if (value.is_string()) return value.get_ref<const std::string&>().empty();
-  return value.empty();  // null is empty, too
-}
-
 /// True if the two differ in one place, by at most two characters.
 bool is_misspelling(std::string_view key, std::string_view known) {
   const std::size_t shorter = std::min(key.size(), known.size());
@@ -271,7 +327,7 @@ std::vector<Diagnostic> ConfigReader::warnings_about_unknown_keys() const {
   std::vector<std::string> absent;  // a misspelled key leaves the right one out
   std::copy_if(known.begin(), known.end(), std::back_inserter(absent),
                [&](const std::string& key) { return !object_.contains(key); });
-  std::vector<Diagnostic> warnings;
+  std::vector<Diagnostic> warnings = inner_warnings_;
   std::size_t left_out = 0;
   for (const auto& [key, value] : object_.items()) {
     if (asked_.contains(key) || is_irrelevant_config_key(key)) continue;

@@ -52,6 +52,20 @@ class ConfigReader {
   double dropout(std::string_view key, double absent);
   /// A number in (0, 1].
   double share(std::string_view key, double absent);
+  /// A number greater than 0.
+  double positive(std::string_view key, double absent);
+  /// A number of at least 0.
+  double not_negative(std::string_view key, double absent);
+  /// The same, where null means 0.
+  double off_or_positive(std::string_view key, double absent);
+  /// Absent if the key is absent or null.
+  std::optional<double> optional_number(std::string_view key);
+  /// Numbers greater than 0; empty if absent or null.
+  std::vector<double> positive_numbers(std::string_view key);
+  /// The object under `key`; absent if the key is absent or null.
+  std::optional<ConfigReader> object(std::string_view key);
+  /// Adds what reading an inner object found to the complaints and warnings of this one.
+  void adopt(const ConfigReader& inner);
   /// One of `allowed`.
   std::string choice(std::string_view key, const std::string& absent,
                      const std::vector<std::string>& allowed);
@@ -68,6 +82,8 @@ class ConfigReader {
   void ignore_if(std::string_view key, std::string_view value);
 
   void complain(std::string_view key, std::string what, std::string hint);
+  /// An error unless the key is absent or its value turns the feature off: null, false, 0 or empty.
+  void refuse(std::initializer_list<std::string_view> keys);
   bool is_clean() const { return complaints_.empty(); }
   /// InputError with all complaints, if there are any.
   void throw_complaints() const;
@@ -88,7 +104,7 @@ class ConfigReader {
   const nlohmann::json& object_;
   std::string where_;
   std::set<std::string, std::less<>> asked_;
-  std::vector<Diagnostic> complaints_;
+  std::vector<Diagnostic> complaints_, inner_warnings_;
 };
 
 /// The value as messages show it: short, printable ASCII.

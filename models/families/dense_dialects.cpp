@@ -1,49 +1,101 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "models/families/dialects.hpp"
 
 namespace meshwright {
 namespace {
 
-/// The rotated part of every head: int(D * factor), as in transformers. NVIDIA's first files of
-/// Nemotron call the factor rope_percent or rope_percentage.
-void read_rotated_part(ConfigReader& reader, AttentionConfig& a) {
-  const std::string_view key =
-      reader.name_in_use({"partial_rotary_factor", "rope_percent", "rope_percentage"});
-  constexpr double kNemotronFactor = 0.5;
-  const double factor = reader.share(key, kNemotronFactor);
-  if (!reader.is_clean()) return;
-  a.rotated_size = static_cast<std::int64_t>(static_cast<double>(a.head_size) * factor);
-  if (*a.rotated_size > 0 && *a.rotated_size % 2 == 0) return;
-  reader.complain(
-      key,
-      fmt::format("{} of the {} elements of a head would be rotated", *a.rotated_size, a.head_size),
-      "choose a factor that gives a positive even number: rotary position embedding "
-      "rotates pairs of elements");
+bool is(const Family& family, std::string_view type) { return family.model_type == type; }
+
+/// Factors of Granite; they are 1 in other families.
+void read_granite_factors(ConfigReader& reader, TransformerConfig& config) {
+  config.embedding_scale = reader.positive("embedding_multiplier", 1);
+  config.residual_scale = reader.positive("residual_multiplier", 1);
+  config.logit_scale = 1 / reader.positive("logits_scaling", 1);
+  config.attention.scale = reader.positive("attention_multiplier", 1);
 }
 
+/// SmolLM3: layers without positions, a list of 0 and 1 or every N-th layer.
+void read_layers_without_positions(ConfigReader& reader, TransformerConfig& config) {
+  constexpr std::int64_t kInterval = 4;
+  const std::vector<std::int64_t> rotates = reader.counts("no_rope_layers", 1);
+  const std::int64_t interval = reader.dimension("no_rope_layer_interval", kInterval, kMostLayers);
+  if (!rotates.empty() && rotates.size() != config.layers.size())
+    reader.complain(
+        "no_rope_layers",
+        fmt::format("expected {} entries, got {}", config.layers.size(), rotates.size()),
+        "give one entry per layer: 0 for a layer without positions");
+  if (!reader.is_clean()) return;
+  for (std::size_t i = 0; i < config.layers.size(); ++i)
+    config.layers[i].rotary =
+        rotates.empty() ? (static_cast<std::int64_t>(i) + 1) % interval != 0 : rotates[i] == 1;
+}
+
+/// Llama and what differs from it by biases, norms of queries and keys, windows and factors.
 TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_gated_decoder(family, reader);
   AttentionConfig& a = config.attention;
   read_grouped_heads(family, reader, config);
-  const bool knows_bias = family.model_type == "llama" || family.model_type == "qwen3";
+  read_rotary(family, reader, config);
+  const bool knows_bias = !is_qwen2(family) && !is(family, "mistral") && !is(family, "phi3");
   const bool bias = knows_bias && reader.flag("attention_bias", false);
   a.projection_bias = bias || is_qwen2(family);  // Qwen2 hard-codes it
   a.output_bias = bias;
-  a.query_key_norm = family.model_type == "qwen3";
+  a.query_key_norm = is(family, "qwen3");
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
-  config.feed_forward.bias = family.model_type == "llama" && reader.flag("mlp_bias", false);
-  if (family.window) read_windows(family, reader, config.layers);
+  const bool knows_feed_forward_bias =
+      is(family, "llama") || is(family, "granite") || is(family, "smollm3");
+  config.feed_forward.bias = knows_feed_forward_bias && reader.flag("mlp_bias", false);
+  if (is(family, "granite")) read_granite_factors(reader, config);
+  if (is(family, "smollm3")) read_layers_without_positions(reader, config);
+  if (is(family, "smollm3") && reader.flag("use_sliding_window", false))
+    read_windows(family, reader, config.layers);
+  if (family.window || is_qwen(family)) read_windows(family, reader, config.layers);
+  return config;
+}
+
+/// Phi-3 and GLM: a part of every head is rotated.
+TransformerConfig read_partly_rotated(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_gated_decoder(family, reader);
+  AttentionConfig& a = config.attention;
+  read_grouped_heads(family, reader, config);
+  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  if (is(family, "phi3")) {
+    read_rotary(family, reader, config, 1.0);
+    read_windows(family, reader, config.layers);
+    config.residual_dropout = reader.dropout("resid_pdrop", 0);
+    reader.ignore({"embd_pdrop", "original_max_position_embeddings"});  // without rope_scaling
+    return config;
+  }
+  read_rotary(family, reader, config, 0.5);
+  a.pairs = RotaryPairs::kNeighbors;
+  a.projection_bias = reader.flag("attention_bias", true);
+  if (is(family, "glm4")) config.block = BlockKind::kBoth;
+  return config;
+}
+
+/// OLMo: norms without parameters.
+TransformerConfig read_olmo(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_decoder(family, reader);
+  config.feed_forward.activation = read_gated_activation(reader, "hidden_act", "silu");
+  config.norm = {.kind = NormKind::kLayerNorm, .epsilon = family.norm_epsilon, .weighted = false};
+  read_grouped_heads(family, reader, config);
+  read_rotary(family, reader, config);
+  config.attention.projection_bias = config.attention.output_bias =
+      reader.flag("attention_bias", false);
+  reader.refuse({"clip_qkv"});
+  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
   return config;
 }
 
 /// Nemotron and StarCoder2: layer norms, grouped heads and two matrices per feed-forward layer.
 TransformerConfig read_ungated(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_decoder(family, reader);
-  const bool nemotron = family.model_type == "nemotron";
-  config.norm = NormKind::kLayerNorm;
+  const bool nemotron = is(family, "nemotron");
+  read_norm(family, reader, nemotron ? "norm_eps" : "norm_epsilon", NormKind::kLayerNorm, config);
   read_grouped_heads(family, reader, config);
   AttentionConfig& a = config.attention;
   FeedForwardConfig& f = config.feed_forward;
@@ -51,11 +103,14 @@ TransformerConfig read_ungated(const Family& family, ConfigReader& reader) {
   f.activation =
       read_plain_activation(reader, "hidden_act", nemotron ? "relu2" : "gelu_pytorch_tanh");
   if (nemotron) {
-    read_rotated_part(reader, a);
+    constexpr double kRotatedPart = 0.5;
+    read_rotary(family, reader, config, kRotatedPart);
+    config.norm.offset = 1;
     a.projection_bias = a.output_bias = reader.flag("attention_bias", false);
     f.bias = reader.flag("mlp_bias", false);
     return config;
   }
+  read_rotary(family, reader, config);
   a.projection_bias = a.output_bias = f.bias = reader.flag("use_bias", true);
   config.embedding_dropout = reader.dropout("embedding_dropout", 0);
   config.residual_dropout = reader.dropout("residual_dropout", 0);
@@ -63,9 +118,54 @@ TransformerConfig read_ungated(const Family& family, ConfigReader& reader) {
   return config;
 }
 
+/// OPT: positions start in row 2 of their table.
+TransformerConfig read_opt(const Family& family, ConfigReader& reader) {
+  TransformerConfig config;
+  config.norm = {.kind = NormKind::kLayerNorm, .epsilon = 1e-5};
+  config.learned_positions = true;
+  config.first_position = 2;
+  config.hidden = reader.dimension("hidden_size", family.hidden);
+  config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
+  config.positions = reader.dimension("max_position_embeddings", family.positions);
+  config.tied_embeddings = reader.flag("tie_word_embeddings", family.tied);
+  config.layers = read_layers(reader, "num_hidden_layers", family.layers);
+  AttentionConfig& a = config.attention;
+  a.heads = a.key_value_heads = reader.dimension("num_attention_heads", family.heads, kMostHeads);
+  a.head_size = a.value_size =
+      divided_head_size(reader, "num_attention_heads", a.heads, config.hidden);
+  a.rotary = false;
+  a.dropout = reader.dropout("attention_dropout", 0);
+  constexpr double kDropout = 0.1;
+  config.residual_dropout = reader.dropout("dropout", kDropout);
+  config.feed_forward = {.width = reader.dimension("ffn_dim", family.feed_forward),
+                         .activation = read_plain_activation(reader, "activation_function", "relu"),
+                         .bias = reader.flag("enable_bias", true)};
+  a.projection_bias = a.output_bias = config.feed_forward.bias;
+  read_initial_deviation(family, reader, "init_std", config);
+  if (!reader.flag("layer_norm_elementwise_affine", true)) config.norm.weighted = false;
+  reader.refuse({"layerdrop", "_remove_final_layer_norm"});
+  if (!reader.flag("do_layer_norm_before", true))
+    reader.complain("do_layer_norm_before", "'do_layer_norm_before' = false is not supported",
+                    "choose a model whose norms come before attention and feed-forward layers");
+  if (reader.dimension("word_embed_proj_dim", config.hidden) != config.hidden)
+    reader.complain("word_embed_proj_dim", "'word_embed_proj_dim' is not supported",
+                    "choose a model whose embeddings have the hidden size");
+  return config;
+}
+
+/// Scores of GPT-2: divided by sqrt(D), and by the number of the layer.
+void read_score_scales(ConfigReader& reader, TransformerConfig& config) {
+  const bool scaled = reader.flag("scale_attn_weights", true);
+  const bool by_layer = reader.flag("scale_attn_by_inverse_layer_idx", false);
+  const double scale = scaled ? 1 / std::sqrt(static_cast<double>(config.attention.head_size)) : 1;
+  if (!scaled) config.attention.scale = scale;
+  for (std::size_t i = 0; by_layer && i < config.layers.size(); ++i)
+    config.layers[i].score_scale = scale / static_cast<double>(i + 1);
+}
+
 TransformerConfig read_gpt2(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
-  config.norm = NormKind::kLayerNorm;
+  read_norm(family, reader, "layer_norm_epsilon", NormKind::kLayerNorm, config);
   config.learned_positions = true;
   config.hidden = reader.dimension(reader.name_in_use({"n_embd", "hidden_size"}), family.hidden);
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
@@ -90,14 +190,22 @@ TransformerConfig read_gpt2(const Family& family, ConfigReader& reader) {
       .width = reader.optional_dimension("n_inner", std::nullopt).value_or(four_times),
       .activation = read_plain_activation(reader, "activation_function", "gelu_new"),
       .bias = true};
+  read_score_scales(reader, config);
+  reader.refuse({"add_cross_attention"});
+  read_initial_deviation(family, reader, "initializer_range", config);
+  config.initial_residual_deviation =
+      config.initial_deviation / std::sqrt(2 * static_cast<double>(config.layers.size()));
   return config;
 }
 
 /// Encoder with the masked-language-model head, without the pooler, which that loss does not use.
 TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
-  config.norm = NormKind::kLayerNorm;
-  config.norm_after = config.learned_positions = config.masked_language_head = true;
+  read_norm(family, reader, "layer_norm_eps", NormKind::kLayerNorm, config);
+  read_initial_deviation(family, reader, "initializer_range", config);
+  reader.refuse({"is_decoder", "add_cross_attention"});
+  config.block = BlockKind::kAfter;
+  config.learned_positions = config.masked_language_head = true;
   config.hidden = reader.dimension("hidden_size", family.hidden);
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
   config.positions = reader.dimension("max_position_embeddings", family.positions);
@@ -121,25 +229,167 @@ TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-constexpr std::array<Family, 8> kDenseFamilies{
-    {{"bert", "BertForMaskedLM", read_bert, 30522, 512, 768, 12, 12, {}, {}, 3072},
-     {"gpt2", "GPT2LMHeadModel", read_gpt2, 50257, 1024, 768, 12, 12},
-     {"llama", "LlamaForCausalLM", read_llama, 32000, 2048, 4096, 32, 32, {}, {}, 11008},
-     {"mistral", "MistralForCausalLM", read_llama, 32000, 131072, 4096, 32, 32, 8, {}, 14336, 4096},
-     {"nemotron", "NemotronForCausalLM", read_ungated, 256000, 4096, 6144, 32, 48, {}, {}, 24576},
-     {"qwen2", "Qwen2ForCausalLM", read_llama, 151936, 32768, 4096, 32, 32, 32, {}, 22016, 4096},
-     {"qwen3", "Qwen3ForCausalLM", read_llama, 151936, 32768, 4096, 32, 32, 32, 128, 22016, 4096},
-     {"starcoder2",
-      "Starcoder2ForCausalLM",
-      read_ungated,
-      49152,
-      4096,
-      3072,
-      30,
-      24,
-      2,
-      {},
-      12288}}};
+constexpr auto kDenseFamilies = std::to_array<Family>({{.model_type = "bert",
+                                                        .architecture = "BertForMaskedLM",
+                                                        .read = read_bert,
+                                                        .vocabulary = 30522,
+                                                        .positions = 512,
+                                                        .hidden = 768,
+                                                        .layers = 12,
+                                                        .heads = 12,
+                                                        .feed_forward = 3072,
+                                                        .norm_epsilon = 1e-12},
+                                                       {.model_type = "glm",
+                                                        .architecture = "GlmForCausalLM",
+                                                        .read = read_partly_rotated,
+                                                        .vocabulary = 151552,
+                                                        .positions = 131072,
+                                                        .hidden = 4096,
+                                                        .layers = 40,
+                                                        .heads = 32,
+                                                        .key_value_heads = 2,
+                                                        .head_size = 128,
+                                                        .feed_forward = 13696,
+                                                        .norm_epsilon = 1.5625e-07},
+                                                       {.model_type = "glm4",
+                                                        .architecture = "Glm4ForCausalLM",
+                                                        .read = read_partly_rotated,
+                                                        .vocabulary = 151552,
+                                                        .positions = 131072,
+                                                        .hidden = 4096,
+                                                        .layers = 40,
+                                                        .heads = 32,
+                                                        .key_value_heads = 2,
+                                                        .head_size = 128,
+                                                        .feed_forward = 13696,
+                                                        .norm_epsilon = 1.5625e-07},
+                                                       {.model_type = "gpt2",
+                                                        .architecture = "GPT2LMHeadModel",
+                                                        .read = read_gpt2,
+                                                        .vocabulary = 50257,
+                                                        .positions = 1024,
+                                                        .hidden = 768,
+                                                        .layers = 12,
+                                                        .heads = 12,
+                                                        .norm_epsilon = 1e-5},
+                                                       {.model_type = "granite",
+                                                        .architecture = "GraniteForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 32000,
+                                                        .positions = 2048,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 11008},
+                                                       {.model_type = "llama",
+                                                        .architecture = "LlamaForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 32000,
+                                                        .positions = 2048,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 11008},
+                                                       {.model_type = "mistral",
+                                                        .architecture = "MistralForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 32000,
+                                                        .positions = 131072,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .key_value_heads = 8,
+                                                        .feed_forward = 14336,
+                                                        .window = 4096},
+                                                       {.model_type = "nemotron",
+                                                        .architecture = "NemotronForCausalLM",
+                                                        .read = read_ungated,
+                                                        .vocabulary = 256000,
+                                                        .positions = 4096,
+                                                        .hidden = 6144,
+                                                        .layers = 32,
+                                                        .heads = 48,
+                                                        .feed_forward = 24576,
+                                                        .norm_epsilon = 1e-5,
+                                                        .initial_deviation = 0.0134},
+                                                       {.model_type = "olmo",
+                                                        .architecture = "OlmoForCausalLM",
+                                                        .read = read_olmo,
+                                                        .vocabulary = 50304,
+                                                        .positions = 2048,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 11008,
+                                                        .norm_epsilon = 1e-5},
+                                                       {.model_type = "opt",
+                                                        .architecture = "OPTForCausalLM",
+                                                        .read = read_opt,
+                                                        .vocabulary = 50272,
+                                                        .positions = 2048,
+                                                        .hidden = 768,
+                                                        .layers = 12,
+                                                        .heads = 12,
+                                                        .feed_forward = 3072,
+                                                        .tied = true},
+                                                       {.model_type = "phi3",
+                                                        .architecture = "Phi3ForCausalLM",
+                                                        .read = read_partly_rotated,
+                                                        .vocabulary = 32064,
+                                                        .positions = 4096,
+                                                        .hidden = 3072,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 8192,
+                                                        .norm_epsilon = 1e-5},
+                                                       {.model_type = "qwen2",
+                                                        .architecture = "Qwen2ForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 151936,
+                                                        .positions = 32768,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .key_value_heads = 32,
+                                                        .feed_forward = 22016,
+                                                        .window = 4096},
+                                                       {.model_type = "qwen3",
+                                                        .architecture = "Qwen3ForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 151936,
+                                                        .positions = 32768,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .key_value_heads = 32,
+                                                        .head_size = 128,
+                                                        .feed_forward = 22016,
+                                                        .window = 4096},
+                                                       {.model_type = "smollm3",
+                                                        .architecture = "SmolLM3ForCausalLM",
+                                                        .read = read_llama,
+                                                        .vocabulary = 128256,
+                                                        .positions = 32768,
+                                                        .hidden = 2048,
+                                                        .layers = 36,
+                                                        .heads = 16,
+                                                        .key_value_heads = 4,
+                                                        .feed_forward = 11008,
+                                                        .rotary_base = 2e6,
+                                                        .tied = true},
+                                                       {.model_type = "starcoder2",
+                                                        .architecture = "Starcoder2ForCausalLM",
+                                                        .read = read_ungated,
+                                                        .vocabulary = 49152,
+                                                        .positions = 4096,
+                                                        .hidden = 3072,
+                                                        .layers = 30,
+                                                        .heads = 24,
+                                                        .key_value_heads = 2,
+                                                        .feed_forward = 12288,
+                                                        .norm_epsilon = 1e-5,
+                                                        .initial_deviation = 0.018042,
+                                                        .tied = true}});
 
 }  // namespace
 

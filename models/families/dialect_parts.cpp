@@ -8,15 +8,29 @@
 namespace meshwright {
 namespace {
 
-/// Activations of gated feed-forward layers; their costs are equal.
-const std::vector<std::string> kGatedActivations{"silu", "swish", "gelu", "gelu_pytorch_tanh",
-                                                 "relu"};
-const std::vector<std::string> kPlainActivations{
-    "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu", "relu2"};
+struct NamedActivation {
+  std::string_view name;
+  ActivationKind plain;
+  std::optional<ActivationKind> gated = {};
+};
+/// Names of ACT2FN in transformers that are supported.
+constexpr NamedActivation kActivations[] = {
+    {"gelu", ActivationKind::kGeluErf, ActivationKind::kGegluErf},
+    {"gelu_new", ActivationKind::kGeluTanh, ActivationKind::kGegluTanh},
+    {"gelu_fast", ActivationKind::kGeluTanh, ActivationKind::kGegluTanh},
+    {"gelu_pytorch_tanh", ActivationKind::kGeluTanh, ActivationKind::kGegluTanh},
+    {"relu", ActivationKind::kRelu, ActivationKind::kReglu},
+    {"relu2", ActivationKind::kSquaredRelu},
+    {"silu", ActivationKind::kSwiGlu, ActivationKind::kSwiGlu},
+    {"swish", ActivationKind::kSwiGlu, ActivationKind::kSwiGlu}};
 
-ActivationKind plain_activation(const std::string& name) {
-  if (name == "relu2") return ActivationKind::kSquaredRelu;
-  return name == "relu" ? ActivationKind::kRelu : ActivationKind::kGelu;
+const NamedActivation& read_activation(ConfigReader& reader, std::string_view key,
+                                       const std::string& absent, bool gated) {
+  std::vector<std::string> names;
+  for (const NamedActivation& entry : kActivations)
+    if (gated ? entry.gated.has_value() : !is_gated(entry.plain)) names.emplace_back(entry.name);
+  return *std::ranges::find(kActivations, reader.choice(key, absent, names),
+                            &NamedActivation::name);
 }
 
 /// "1, 2, 4, …": divisors of `value` up to `most`, at most the twelve nearest to `wanted`.
@@ -38,7 +52,39 @@ std::string divisors_near(std::int64_t value, std::int64_t wanted, std::int64_t 
 
 ActivationKind read_plain_activation(ConfigReader& reader, std::string_view key,
                                      const std::string& absent) {
-  return plain_activation(reader.choice(key, absent, kPlainActivations));
+  return read_activation(reader, key, absent, false).plain;
+}
+
+ActivationKind read_gated_activation(ConfigReader& reader, std::string_view key,
+                                     const std::string& absent) {
+  return *read_activation(reader, key, absent, true).gated;
+}
+
+void read_norm(const Family& family, ConfigReader& reader, std::string_view key, NormKind kind,
+               TransformerConfig& config) {
+  config.norm.kind = kind;
+  config.norm.epsilon = reader.not_negative(key, family.norm_epsilon);
+}
+
+void read_initial_deviation(const Family& family, ConfigReader& reader, std::string_view key,
+                            TransformerConfig& config) {
+  config.initial_deviation = reader.not_negative(key, family.initial_deviation);
+  config.initial_residual_deviation = config.initial_deviation;
+}
+
+void read_rotary(const Family& family, ConfigReader& reader, TransformerConfig& config,
+                 std::optional<double> partial) {
+  AttentionConfig& a = config.attention;
+  const std::string_view key = reader.name_in_use(
+      {"partial_rotary_factor", "rotary_pct", "rope_percent", "rope_percentage"});
+  const std::int64_t rotated = read_rotated_size(reader, key, a.head_size, partial.value_or(1));
+  if (reader.is_clean() && !partial && rotated != a.head_size)
+    reader.complain(
+        key, fmt::format("'{}' is not supported for model_type '{}'", key, family.model_type),
+        "remove it: this model rotates whole heads");
+  if (rotated != a.head_size) a.rotated_size = rotated;
+  const std::string_view base = reader.name_in_use({"rope_theta", "rotary_emb_base"});
+  a.angles = read_rotary_angles(reader, {rotated, config.positions}, family.rotary_base, base);
 }
 
 std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
@@ -82,12 +128,14 @@ std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
 }
 
 void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerConfig>& layers) {
-  const std::optional<std::int64_t> window =
-      reader.optional_dimension("sliding_window", family.window);
+  // Qwen2-MoE writes 0 for none.
+  const std::int64_t window =
+      reader.count("sliding_window", family.window.value_or(0), kLargestDimension);
   const bool may_slide = !is_qwen(family) || reader.flag("use_sliding_window", false);
   constexpr std::int64_t kQwenWindowLayers = 28;
-  const std::int64_t first_sliding =
+  std::int64_t first_sliding =
       is_qwen(family) ? reader.count("max_window_layers", kQwenWindowLayers, kMostLayers) : 0;
+  if (family.model_type == "qwen3_moe") first_sliding = 0;  // it does not read the key
   const std::vector<std::string> types = reader.strings("layer_types");
   if (!reader.is_clean()) return;
   if (!types.empty() && types.size() != layers.size()) {
@@ -96,9 +144,13 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
                     "give one entry per layer");
     return;
   }
-  if (!window) return;
+  for (const std::string& type : types)
+    if (type != "full_attention" && type != "sliding_attention")
+      reader.complain("layer_types", fmt::format("'{}' is not supported", type),
+                      "use full_attention or sliding_attention");
+  if (window == 0 || !may_slide) return;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    bool slides = may_slide && static_cast<std::int64_t>(i) >= first_sliding;
+    bool slides = static_cast<std::int64_t>(i) >= first_sliding;
     if (is_gpt_oss(family)) slides = i % 2 == 0;
     if (!types.empty()) slides = types[i] == "sliding_attention";
     if (slides) layers[i].window = window;
@@ -110,16 +162,18 @@ TransformerConfig read_decoder(const Family& family, ConfigReader& reader) {
   config.hidden = reader.dimension("hidden_size", family.hidden);
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
   config.positions = reader.dimension("max_position_embeddings", family.positions);
-  const bool tied = is_grok(family) || family.model_type == "starcoder2";
-  config.tied_embeddings = reader.flag("tie_word_embeddings", tied);
+  config.tied_embeddings = reader.flag("tie_word_embeddings", family.tied);
   config.layers = read_layers(reader, "num_hidden_layers", family.layers);
   config.attention.dropout = reader.dropout("attention_dropout", 0);
+  read_initial_deviation(family, reader, "initializer_range", config);
   return config;
 }
 
 TransformerConfig read_gated_decoder(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_decoder(family, reader);
-  reader.choice("hidden_act", "silu", kGatedActivations);
+  config.feed_forward.activation = config.experts.activation =
+      read_gated_activation(reader, "hidden_act", "silu");
+  read_norm(family, reader, "rms_norm_eps", NormKind::kRmsNorm, config);
   return config;
 }
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/families/dialects.hpp"
 
 namespace meshwright {
 namespace {
+
+constexpr std::int64_t kMostExpertGroups = 64;
 
 /// Reads K under `key`; the model has `experts` experts.
 int read_experts_per_token(ConfigReader& reader, std::string_view key, std::int64_t absent,
@@ -31,6 +34,72 @@ void read_latent_attention(const Family& family, ConfigReader& reader, Attention
   a.latent = l;
 }
 
+/// Rotations of latent attention and the factor of its scores.
+void read_latent_rotary(const Family& family, ConfigReader& reader, TransformerConfig& config) {
+  AttentionConfig& a = config.attention;
+  const bool neighbors = family.model_type == "deepseek_v2" || reader.flag("rope_interleave", true);
+  a.pairs = neighbors ? RotaryPairs::kNeighbors : RotaryPairs::kHalves;
+  if (!reader.is_clean()) return;
+  const LatentAttention& l = *a.latent;
+  a.angles = read_rotary_angles(reader, {l.rotary_size, config.positions}, family.rotary_base);
+  const double factor = yarn_score_factor(reader);
+  const auto size = static_cast<double>(l.positionless_size + l.rotary_size);
+  if (factor != 1) a.scale = factor / std::sqrt(size);
+}
+
+/// Constants of Grok-1: factors and a cap on scores.
+void read_grok_factors(ConfigReader& reader, TransformerConfig& config) {
+  config.block = BlockKind::kBoth;
+  constexpr double kEmbeddingScale = 78.38367176906169, kLogitScale = 0.5773502691896257;
+  constexpr double kScoreScale = 0.08838834764831845, kScoreCap = 30;
+  config.embedding_scale = reader.positive("embedding_multiplier_scale", kEmbeddingScale);
+  config.logit_scale = reader.positive("output_multiplier_scale", kLogitScale);
+  config.attention.scale = reader.positive("attn_output_multiplier", kScoreScale);
+  config.attention.softcap = reader.positive("max_attn_value", kScoreCap);
+  config.experts.activation = ActivationKind::kGegluErf;
+}
+
+/// gpt-oss clamps gate and up; the steepness of the gate is fixed in the kernels.
+void read_clamped_activation(ConfigReader& reader, ExpertsConfig& e) {
+  constexpr double kLimit = 7, kSteepness = 1.702;
+  e.activation = ActivationKind::kClampedSwiGlu;
+  reader.ignore({"initial_context_length"});  // OpenAI's name of a key of rope_scaling
+  e.limit = reader.positive("swiglu_limit", kLimit);
+  if (const double alpha = reader.positive("swiglu_alpha", kSteepness); alpha != kSteepness)
+    reader.complain("swiglu_alpha", fmt::format("'swiglu_alpha' = {} is not supported", alpha),
+                    fmt::format("use {}", kSteepness));
+}
+
+/// Which groups of experts a token may visit, and the weights of its experts.
+void read_deepseek_router(const Family& family, ConfigReader& reader, ExpertsConfig& e) {
+  const bool v2 = family.model_type == "deepseek_v2";
+  reader.choice("scoring_func", v2 ? "softmax" : "sigmoid", {v2 ? "softmax" : "sigmoid"});
+  e.scale = reader.positive("routed_scaling_factor", v2 ? 1 : 2.5);
+  const std::string method =
+      v2 ? reader.choice("topk_method", "greedy", {"greedy", "group_limited_greedy"})
+         : reader.choice("topk_method", "noaux_tc", {"noaux_tc", "greedy"});
+  constexpr std::int64_t kGroups = 8, kChosenGroups = 4;
+  const std::int64_t groups =
+      std::max<std::int64_t>(reader.count("n_group", v2 ? 1 : kGroups, kMostExpertGroups), 1);
+  const std::int64_t chosen = std::max<std::int64_t>(
+      reader.count("topk_group", v2 ? 1 : kChosenGroups, kMostExpertGroups), 1);
+  // transformers does not divide the weights of DeepSeek-V2 by their sum.
+  e.normalized = !v2 && reader.flag("norm_topk_prob", true);
+  if (v2) reader.ignore({"norm_topk_prob"});
+  e.score = v2 ? RouterScore::kSoftmax : RouterScore::kSigmoid;
+  e.score_correction = method == "noaux_tc";
+  if (!reader.is_clean() || (v2 && method == "greedy")) return;
+  if (e.experts % groups != 0 || chosen * (e.experts / groups) < e.experts_per_token)
+    return reader.complain(
+        "n_group",
+        fmt::format("{} experts cannot form {} groups of which {} have {} experts for a token",
+                    e.experts, groups, chosen, e.experts_per_token),
+        "choose a number of groups that divides the experts");
+  e.groups = static_cast<int>(groups);
+  e.chosen_groups = static_cast<int>(chosen);
+  e.scores_per_group = v2 ? 1 : 2;
+}
+
 /// Mixtral, Grok-1, Qwen-MoE and gpt-oss: grouped attention with experts in all layers or in some.
 TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_gated_decoder(family, reader);
@@ -43,11 +112,8 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   a.output_bias = bias && !is_qwen2(family);
   a.query_key_norm = family.model_type == "qwen3_moe";
   a.sinks = gpt_oss;
-  config.norm_of_branches = is_grok(family);
-  // Constants of Grok-1: factors, and a cap on logits that fused attention applies on the way.
-  if (is_grok(family))
-    reader.ignore({"attn_output_multiplier", "max_attn_value", "embedding_multiplier_scale",
-                   "output_multiplier_scale"});
+  if (is_grok(family)) read_grok_factors(reader, config);
+  read_rotary(family, reader, config);
   read_windows(family, reader, config.layers);
 
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
@@ -62,6 +128,9 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   e.width = qwen ? reader.dimension("moe_intermediate_size", family.expert_width)
                  : config.feed_forward.width;
   e.bias = e.router_bias = gpt_oss;
+  if (gpt_oss) read_clamped_activation(reader, e);
+  e.normalized = !qwen || reader.flag("norm_topk_prob", false);
+  reader.refuse({"output_router_logits", "router_jitter_noise"});
   if (is_qwen2(family)) {
     constexpr std::int64_t kQwen2SharedWidth = 5632;
     e.shared_width =
@@ -83,6 +152,7 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
 TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_gated_decoder(family, reader);
   read_latent_attention(family, reader, config.attention);
+  read_latent_rotary(family, reader, config);
   const bool v2 = family.model_type == "deepseek_v2";
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
   // Latent attention has no key/value heads; transformers 5 writes sizes that follow from others.
@@ -92,18 +162,18 @@ TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
       reader.count(reader.name_in_use({"n_routed_experts", "num_experts", "num_local_experts"}),
                    family.experts, kMostExperts));
   e.width = reader.dimension("moe_intermediate_size", family.expert_width);
-  const std::int64_t shared = reader.count("n_shared_experts", v2 ? 0 : 1, kMostExperts);
+  const std::int64_t shared = reader.count("n_shared_experts", v2 ? 2 : 1, kMostExperts);
   const std::int64_t first_dense = reader.count("first_k_dense_replace", v2 ? 0 : 3, kMostLayers);
   const std::int64_t step = reader.dimension("moe_layer_freq", 1, kMostLayers);
-  reader.ignore({"num_experts_per_tok", "topk_method"});  // of a model without experts
+  reader.ignore({"num_experts_per_tok", "topk_method", "n_group", "topk_group", "scoring_func",
+                 "routed_scaling_factor", "norm_topk_prob"});  // of a model without experts
+  reader.refuse({"output_router_logits"});
   if (e.experts == 0) return config;
   e.experts_per_token =
       read_experts_per_token(reader, "num_experts_per_tok",
                              std::max<std::int64_t>(family.experts_per_token, 1), e.experts);
   e.shared_width = shared * e.width;
-  e.score_correction =
-      !v2 && reader.choice("topk_method", "noaux_tc",
-                           {"noaux_tc", "greedy", "group_limited_greedy"}) == "noaux_tc";
+  read_deepseek_router(family, reader, e);
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const auto layer = static_cast<std::int64_t>(i);
     config.layers[i].uses_experts = layer >= first_dense && layer % step == 0;
@@ -115,12 +185,13 @@ constexpr std::array<Family, 8> kExpertFamilies{
     {{.model_type = "deepseek_v2",
       .architecture = "DeepseekV2ForCausalLM",
       .read = read_deepseek,
-      .vocabulary = 32000,
+      .vocabulary = 102400,
       .positions = 2048,
       .hidden = 4096,
       .layers = 32,
       .heads = 32,
       .feed_forward = 11008,
+      .experts = 64,
       .expert_width = 1407},
      {.model_type = "deepseek_v3",
       .architecture = "DeepseekV3ForCausalLM",
@@ -147,7 +218,9 @@ constexpr std::array<Family, 8> kExpertFamilies{
       .feed_forward = 2880,
       .window = 128,
       .experts = 128,
-      .experts_per_token = 4},
+      .experts_per_token = 4,
+      .norm_epsilon = 1e-5,
+      .rotary_base = 150'000},
      // xai-org/grok-1 as hpcai-tech/grok-1 and others describe it; not a part of transformers.
      {.model_type = "grok-1",
       .architecture = "Grok1ModelForCausalLM",
@@ -160,7 +233,9 @@ constexpr std::array<Family, 8> kExpertFamilies{
       .key_value_heads = 32,
       .feed_forward = 32768,
       .experts = 8,
-      .experts_per_token = 2},
+      .experts_per_token = 2,
+      .norm_epsilon = 1e-5,
+      .tied = true},
      {.model_type = "kimi_k2",
       .architecture = "KimiK2ForCausalLM",
       .read = read_deepseek,
@@ -184,7 +259,9 @@ constexpr std::array<Family, 8> kExpertFamilies{
       .key_value_heads = 8,
       .feed_forward = 14336,
       .experts = 8,
-      .experts_per_token = 2},
+      .experts_per_token = 2,
+      .norm_epsilon = 1e-5,
+      .rotary_base = 1e6},
      {.model_type = "qwen2_moe",
       .architecture = "Qwen2MoeForCausalLM",
       .read = read_experts,

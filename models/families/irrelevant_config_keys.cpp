@@ -10,11 +10,9 @@ namespace meshwright {
 namespace {
 
 /// Leading underscore: private to transformers, or a comment.
-constexpr std::array<std::string_view, 9> kPrefixes{"_",       "classifier_", "mrope_",
-                                                    "output_", "pooler_",     "quantization",
-                                                    "rope_",   "summary_",    "transformers"};
-constexpr std::array<std::string_view, 5> kSuffixes{"_epsilon", "_eps", "_loss_coef", "_token_id",
-                                                    "_token_index"};
+constexpr std::array<std::string_view, 6> kPrefixes{"_",       "classifier_", "output_",
+                                                    "pooler_", "summary_",    "transformers"};
+constexpr std::array<std::string_view, 3> kSuffixes{"_loss_coef", "_token_id", "_token_index"};
 
 // Sorted.
 constexpr std::array kKeys = std::to_array<std::string_view>({
@@ -25,7 +23,6 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "bad_words_ids",
     "begin_suppress_tokens",
     "chunk_size_feed_forward",
-    "compression_config",
     "custom_pipelines",
     "directionality",
     "diversity_penalty",
@@ -38,9 +35,7 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "finetuning_task",
     "gradient_checkpointing",
     "id2label",
-    "initial_context_length",
     "initializer_factor",
-    "initializer_range",
     "is_llama_config",
     "label2id",
     "length_penalty",
@@ -52,17 +47,13 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "min_new_tokens",
     "model_max_length",
     "model_type",
-    "n_group",
     "name_or_path",
     "no_repeat_ngram_size",
-    "norm_topk_prob",
     "num_beam_groups",
     "num_beams",
     "num_labels",
     "num_nextn_predict_layers",  // multi-token prediction is left out of every plan
     "num_return_sequences",
-    "original_max_position_embeddings",
-    "partial_rotary_factor",
     "predict_special_tokens",
     "prefix",
     "pretraining_tp",
@@ -72,15 +63,8 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "repetition_penalty",
     "return_dict",
     "return_dict_in_generate",
-    "routed_scaling_factor",
-    "router_jitter_noise",
-    "scale_attn_by_inverse_layer_idx",
-    "scale_attn_weights",
-    "scoring_func",
     "seq_aux",
     "suppress_tokens",
-    "swiglu_alpha",
-    "swiglu_limit",
     "task_specific_params",
     "temperature",
     "tf_legacy_loss",
@@ -89,7 +73,6 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "tokenizer_padding_side",
     "top_k",
     "top_p",
-    "topk_group",
     "torch_dtype",
     "torchscript",
     "typical_p",
@@ -97,7 +80,6 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "unsloth_version",
     "use_bfloat16",
     "use_cache",
-    "use_mrope",
     "use_return_dict",
 });
 static_assert(std::is_sorted(kKeys.begin(), kKeys.end()));

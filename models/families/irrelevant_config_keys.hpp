@@ -6,8 +6,7 @@
 namespace meshwright {
 
 /// True for keys of HuggingFace's base classes (labels, text generation, token IDs, library
-/// versions), for constants (epsilons, RoPE base and scaling, initializer ranges, loss weights) and
-/// for routing rules of experts that do not change how many experts a token visits.
+/// versions) and for weights of losses that are off (output_router_logits is refused).
 bool is_irrelevant_config_key(std::string_view key);
 
 }  // namespace meshwright

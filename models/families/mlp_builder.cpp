@@ -46,7 +46,7 @@ ModelGraph build_mlp(const MlpConfig& config, const std::string& name, const std
   const std::int64_t hidden = config.hidden, vocabulary = config.vocabulary;
   GraphWriter writer(name, "mlp", where);
   writer.begin_layer(LayerKind::kEmbedding, "embedding.");
-  TensorId x = writer.lookup("words", vocabulary, hidden, ParameterCut::kReplicated).output;
+  TensorId x = writer.lookup("words", {vocabulary, hidden}, ParameterCut::kReplicated).output;
   writer.end_layer(hidden);
   for (std::int64_t i = 0; i < config.layers; ++i) {
     writer.begin_layer(LayerKind::kBlock, fmt::format("layer{}.", i));

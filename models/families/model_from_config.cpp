@@ -28,16 +28,6 @@ struct Described {
   std::string where;
 };
 
-/// Multimodal configurations have the language model in an inner object.
-Described language_part(const json& root, const std::string& where) {
-  for (const char* key : {"text_config", "llm_config"}) {
-    const auto nested = root.find(key);
-    if (nested != root.end() && nested->is_object())
-      return {&*nested, fmt::format("{}#/{}", where, key)};
-  }
-  return {&root, fmt::format("{}#", where)};
-}
-
 std::optional<std::string> text_at(const json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return std::nullopt;
@@ -49,6 +39,41 @@ std::optional<std::string> architecture_of(const json& object) {
   if (it == object.end() || !it->is_array() || it->empty() || !it->front().is_string())
     return std::nullopt;
   return it->front().get<std::string>();
+}
+
+/// Heads other than that of a language model have another loss.
+void refuse_other_heads(const json& root, const std::string& where) {
+  const std::optional<std::string> architecture = architecture_of(root);
+  if (!architecture) return;
+  const std::size_t head = architecture->rfind("For");
+  if (head == std::string::npos || architecture->ends_with("ForCausalLM") ||
+      architecture->ends_with("ForMaskedLM"))
+    return;
+  throw InputError(
+      {fmt::format("{}#/architectures/0", where),
+       fmt::format("'{}' is not supported: only language models are", architecture->substr(head)),
+       "set \"architectures\" to the class that ends in ForCausalLM, if the model is to "
+       "be trained as a language model"});
+}
+
+/// The object of the language model. Multimodal models have it inside, beside other parts.
+Described language_part(const json& root, const std::string& where) {
+  for (const char* key : {"text_config", "llm_config"}) {
+    const auto nested = root.find(key);
+    if (nested == root.end() || !nested->is_object()) continue;
+    throw InputError(
+        {fmt::format("{}#/{}", where, key),
+         fmt::format("model_type {} is not supported: it has other parts than a language model",
+                     shown(root.value("model_type", json()))),
+         fmt::format("save the object '{}' as a file to train the language model alone", key)});
+  }
+  if (const auto found = root.find("quantization_config");
+      found != root.end() && found->is_object())
+    throw InputError({fmt::format("{}#/quantization_config", where),
+                      "'quantization_config' is not supported: training needs unquantized weights",
+                      "remove it to train the unquantized model"});
+  refuse_other_heads(root, where);
+  return {&root, fmt::format("{}#", where)};
 }
 
 /// model_type decides, then architectures[0].

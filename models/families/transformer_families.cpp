@@ -10,7 +10,8 @@ namespace {
 
 std::vector<Family> families() {
   std::vector<Family> all;
-  for (const auto rows : {dense_families(), expert_families()})
+  for (const auto rows :
+       {dense_families(), gemma_families(), parallel_families(), expert_families()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }

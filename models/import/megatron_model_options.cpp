@@ -102,7 +102,8 @@ void read_window(OptionReader& options, TransformerConfig& c) {
 
 void read_feed_forward(OptionReader& options, TransformerConfig& c) {
   FeedForwardConfig& f = c.feed_forward;
-  f.activation = options.has("squared-relu") ? ActivationKind::kSquaredRelu : ActivationKind::kGelu;
+  f.activation =
+      options.has("squared-relu") ? ActivationKind::kSquaredRelu : ActivationKind::kGeluTanh;
   if (options.has("swiglu")) f.activation = ActivationKind::kSwiGlu;
   // arguments.py: 4 H, or 8/3 H rounded down to a multiple of 64 for gated layers.
   constexpr std::int64_t kMultiple = 64;
@@ -125,8 +126,11 @@ void read_experts(OptionReader& options, TransformerConfig& c) {
   e.shared_gate = options.has("moe-shared-expert-gate");
   e.score_correction = options.has("moe-router-enable-expert-bias");
   const std::string frequency = options.text("moe-layer-freq", "1");
-  for (const char* name : {"moe-grouped-gemm", "moe-router-score-function", "moe-aux-loss-coeff",
-                           "moe-router-load-balancing-type"})
+  e.score = options.text("moe-router-score-function", "softmax") == "sigmoid"
+                ? RouterScore::kSigmoid
+                : RouterScore::kSoftmax;
+  for (const char* name :
+       {"moe-grouped-gemm", "moe-aux-loss-coeff", "moe-router-load-balancing-type"})
     options.has(name);  // neither size nor cost
   if (e.experts == 0) return;
   e.bias = c.feed_forward.bias;
@@ -153,8 +157,9 @@ TransformerConfig read_megatron_model(OptionReader& options, ImportedJob& job) {
   c.hidden = options.required_count("hidden-size");
   c.positions = options.count("max-position-embeddings", job.strategy.sequence_length);
   c.tied_embeddings = !options.has("untie-embeddings-and-output-weights");
-  c.norm = options.choice("normalization", {"LayerNorm", "RMSNorm"}, 0) == 1 ? NormKind::kRmsNorm
-                                                                             : NormKind::kLayerNorm;
+  c.norm.kind = options.choice("normalization", {"LayerNorm", "RMSNorm"}, 0) == 1
+                    ? NormKind::kRmsNorm
+                    : NormKind::kLayerNorm;
   c.residual_dropout = c.embedding_dropout = options.number("hidden-dropout", 0.1);
   read_attention_options(options, c);
   read_positions(options, c);

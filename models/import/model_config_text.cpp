@@ -16,7 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view activation_word(ActivationKind kind) {
-  constexpr std::array<std::string_view, 4> kNames{"gelu_new", "relu", "relu2", "silu"};
+  constexpr std::array<std::string_view, 9> kNames{
+      "gelu_new", "gelu", "relu", "relu2", "silu", "gelu_new", "gelu", "relu", "clamped silu"};
   return entry_of(kNames, kind);
 }
 
@@ -44,6 +45,8 @@ Json grouped_keys(const TransformerConfig& c, std::string_view type) {
   keys["intermediate_size"] = c.feed_forward.width;
   keys["hidden_act"] = activation_word(c.feed_forward.activation);
   keys["attention_dropout"] = c.attention.dropout;
+  keys["rope_theta"] = c.attention.angles.base;
+  keys["rms_norm_eps"] = c.norm.epsilon;
   return keys;
 }
 
@@ -62,6 +65,7 @@ Json gpt2_keys(const TransformerConfig& c) {
           {"n_head", c.attention.heads},
           {"n_inner", c.feed_forward.width},
           {"n_positions", c.positions},
+          {"layer_norm_epsilon", c.norm.epsilon},
           {"vocab_size", c.vocabulary},
           {"activation_function", activation_word(c.feed_forward.activation)},
           {"tie_word_embeddings", c.tied_embeddings},
@@ -81,6 +85,8 @@ Json gated_keys(const TransformerConfig& c, std::string_view type) {
 
 Json nemotron_keys(const TransformerConfig& c) {
   Json keys = grouped_keys(c, "nemotron");
+  keys.erase("rms_norm_eps");
+  keys["norm_eps"] = c.norm.epsilon;
   const AttentionConfig& a = c.attention;
   keys["partial_rotary_factor"] =
       static_cast<double>(a.rotated_size.value_or(a.head_size)) / static_cast<double>(a.head_size);
@@ -91,6 +97,8 @@ Json nemotron_keys(const TransformerConfig& c) {
 
 Json starcoder2_keys(const TransformerConfig& c) {
   Json keys = grouped_keys(c, "starcoder2");
+  keys.erase("rms_norm_eps");
+  keys["norm_epsilon"] = c.norm.epsilon;
   keys["use_bias"] = c.feed_forward.bias;
   keys["embedding_dropout"] = c.embedding_dropout;
   keys["residual_dropout"] = c.residual_dropout;
@@ -119,6 +127,7 @@ Json qwen_moe_keys(const TransformerConfig& c, std::string_view type) {
   keys["num_experts"] = c.experts.experts;
   keys["num_experts_per_tok"] = c.experts.experts_per_token;
   keys["moe_intermediate_size"] = c.experts.width;
+  keys["norm_topk_prob"] = c.experts.normalized;
   if (type == "qwen2_moe") {
     keys["shared_expert_intermediate_size"] = c.experts.shared_width;
     keys["qkv_bias"] = c.attention.projection_bias;
@@ -145,6 +154,8 @@ Json deepseek_keys(const TransformerConfig& c, std::string_view type) {
   keys["qk_rope_head_dim"] = latent.rotary_size;
   keys["qk_nope_head_dim"] = latent.positionless_size;
   keys["v_head_dim"] = c.attention.value_size;
+  keys["rope_theta"] = c.attention.angles.base;
+  keys["rms_norm_eps"] = c.norm.epsilon;
   keys["n_routed_experts"] = c.experts.experts;
   if (c.experts.experts == 0) return keys;
   std::size_t dense = 0;
@@ -153,8 +164,15 @@ Json deepseek_keys(const TransformerConfig& c, std::string_view type) {
   keys["num_experts_per_tok"] = c.experts.experts_per_token;
   keys["moe_intermediate_size"] = c.experts.width;
   keys["n_shared_experts"] = c.experts.shared_width / std::max<std::int64_t>(c.experts.width, 1);
+  const bool grouped = c.experts.groups > 1;
+  keys["n_group"] = c.experts.groups;
+  keys["topk_group"] = c.experts.chosen_groups;
+  keys["routed_scaling_factor"] = c.experts.scale;
+  keys["norm_topk_prob"] = c.experts.normalized;
   if (type == "deepseek_v3")
     keys["topk_method"] = c.experts.score_correction ? "noaux_tc" : "greedy";
+  else
+    keys["topk_method"] = grouped ? "group_limited_greedy" : "greedy";
   return keys;
 }
 
@@ -189,7 +207,7 @@ const std::vector<ComparedField>& compared_fields() {
   static const std::vector<ComparedField> kFields{
       {"learned positions",
        [](const TransformerConfig& c) { return shown_value(c.learned_positions); }},
-      {"norm", [](const TransformerConfig& c) { return shown_value(c.norm); }},
+      {"norm", [](const TransformerConfig& c) { return shown_value(c.norm.kind); }},
       {"tied embeddings",
        [](const TransformerConfig& c) { return shown_value(c.tied_embeddings); }},
       {"embedding dropout",
@@ -231,6 +249,10 @@ const std::vector<ComparedField>& compared_fields() {
        [](const TransformerConfig& c) { return shown_value(c.experts.shared_width); }},
       {"gate of shared experts",
        [](const TransformerConfig& c) { return shown_value(c.experts.shared_gate); }},
+      {"sigmoid scores of the router",
+       [](const TransformerConfig& c) {
+         return shown_value(c.experts.score == RouterScore::kSigmoid);
+       }},
       {"expert bias in the router",
        [](const TransformerConfig& c) { return shown_value(c.experts.score_correction); }}};
   return kFields;

@@ -64,7 +64,7 @@ class ModelFlags {
   }
 
   void norms() {
-    flag("normalization", c_.norm == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
+    flag("normalization", c_.norm.kind == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
     if (model_.norm_epsilon) flag("norm-epsilon", *model_.norm_epsilon);
     if (c_.attention.query_key_norm) flag("qk-layernorm");
   }
@@ -82,7 +82,15 @@ class ModelFlags {
       case ActivationKind::kRelu:
         miss("ReLU (GELU is used)");
         break;
-      case ActivationKind::kGelu:
+      case ActivationKind::kGegluTanh:
+      case ActivationKind::kGegluErf:
+      case ActivationKind::kReglu:
+      case ActivationKind::kClampedSwiGlu:
+        flag("swiglu");
+        miss("the activation of the gate (SiLU is used)");
+        break;
+      case ActivationKind::kGeluErf:
+      case ActivationKind::kGeluTanh:
         break;
     }
     const AttentionConfig& a = c_.attention;
@@ -180,9 +188,14 @@ MegatronModel megatron_model(const LaunchJob& job) {
 std::string megatron_refusal(const LaunchJob& job) {
   const TransformerConfig& c = job.model.shape;
   const Strategy& s = job.plan.strategy;
-  if (c.norm_after || c.masked_language_head || !c.attention.causal)
+  if (c.block == BlockKind::kAfter || c.masked_language_head || !c.attention.causal)
     return "pretrain_gpt.py has no bidirectional attention and no masked-language loss";
-  if (c.norm_of_branches) return "Megatron-LM has no norms after attention and feed-forward layers";
+  if (c.block == BlockKind::kBoth || c.block == BlockKind::kBranch)
+    return "Megatron-LM has no norms after attention and feed-forward layers";
+  if (c.block != BlockKind::kBefore)
+    return "Megatron-LM has no attention in parallel with the feed-forward layer";
+  if (!has_plain_factors(c))
+    return "Megatron-LM has no such factors or caps of embeddings, branches, scores and logits";
   if (c.experts.experts > 0 && c.experts.bias && s.degrees.expert_tensor > 1)
     return fmt::format(
         "Megatron-LM has no experts with biases and an expert-tensor-parallel size of {}; it has 1",

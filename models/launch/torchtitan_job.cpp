@@ -33,9 +33,9 @@ bool is_llama_like(const TransformerConfig& c) {
   const AttentionConfig& a = c.attention;
   return !a.latent && a.rotary && !a.rotated_size && !a.projection_bias && !a.output_bias &&
          !a.query_key_norm && !a.sinks && c.experts.experts == 0 && !c.tied_embeddings &&
-         c.norm == NormKind::kRmsNorm && !c.norm_after && !c.norm_of_branches &&
-         c.feed_forward.activation == ActivationKind::kSwiGlu && !c.feed_forward.bias &&
-         a.head_size * a.heads == c.hidden && !c.layers.front().window;
+         c.norm.kind == NormKind::kRmsNorm && c.norm.offset == 0 && c.block == BlockKind::kBefore &&
+         has_plain_factors(c) && c.feed_forward.activation == ActivationKind::kSwiGlu &&
+         !c.feed_forward.bias && a.head_size * a.heads == c.hidden && !c.layers.front().window;
 }
 
 /// torchtitan's width is 8/3 of the hidden size, times ffn_dim_multiplier, rounded up to

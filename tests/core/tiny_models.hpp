@@ -80,7 +80,7 @@ struct BlockWriter {
   }
   TensorId gelu(TensorId x, std::int64_t width) {
     const TensorId y = activation(width, ActivationCut::kFeatures);
-    builder.add({"gelu", Activation{ActivationKind::kGelu, width, false}, {x}, {y}, {}, {x}});
+    builder.add({"gelu", Activation{ActivationKind::kGeluTanh, width, false}, {x}, {y}, {}, {x}});
     return y;
   }
 };

@@ -7,8 +7,12 @@ namespace meshwright {
 namespace {
 
 const std::vector<ActivationFunction> kFunctions{
-    ActivationFunction::kRelu, ActivationFunction::kSquaredRelu, ActivationFunction::kGeluTanh,
-    ActivationFunction::kGeluErf, ActivationFunction::kSwiGlu};
+    ActivationFunction::kRelu,         ActivationFunction::kSquaredRelu,
+    ActivationFunction::kGeluTanh,     ActivationFunction::kGeluErf,
+    ActivationFunction::kSwiGlu,       ActivationFunction::kGegluTanh,
+    ActivationFunction::kGegluErf,     ActivationFunction::kReglu,
+    ActivationFunction::kClampedSwiGlu};
+constexpr float kLimit = 0.75F;  // inputs are on both sides
 
 struct ActivationCase {
   ActivationFunction function;
@@ -25,9 +29,11 @@ struct ActivationCase {
     x.random(1, 6), up.random(2), dy.random(3);
   }
   void run_all(const KernelTable& kernels) {
-    run_kernel(kernels.activation_forward, {.function = function, .x = x, .up = up, .y = y});
-    run_kernel(kernels.activation_backward,
-               {.function = function, .x = x, .up = up, .dy = dy, .dx = dx, .dup = dup});
+    run_kernel(kernels.activation_forward,
+               {.function = function, .x = x, .up = up, .y = y, .limit = kLimit});
+    run_kernel(
+        kernels.activation_backward,
+        {.function = function, .x = x, .up = up, .dy = dy, .dx = dx, .dup = dup, .limit = kLimit});
   }
 };
 
@@ -48,13 +54,20 @@ TEST(ActivationReference, ValuesByHand) {
   EXPECT_NEAR(value_at(ActivationFunction::kGeluErf, 1), 0.841344746, 1e-7);
   EXPECT_NEAR(value_at(ActivationFunction::kGeluTanh, 1), 0.841191991, 2e-7);
   EXPECT_NEAR(value_at(ActivationFunction::kSwiGlu, 1), 2.193175736, 3e-7);
+  EXPECT_NEAR(value_at(ActivationFunction::kGegluErf, 1), 3 * 0.841344746, 3e-7);
+  EXPECT_NEAR(value_at(ActivationFunction::kGegluTanh, 1), 3 * 0.841191991, 6e-7);
+  EXPECT_NEAR(value_at(ActivationFunction::kReglu, 2), 6, 0);
+  // Gate and up become 0.75: 0.75 / (1 + e^-1.2765) * 1.75 = 1.3125 * 0.7818534.
+  EXPECT_NEAR(value_at(ActivationFunction::kClampedSwiGlu, 1), 1.0261826, 1e-6);
 }
 
 TEST(ActivationReference, GradientsEqualFiniteDifferences) {
   for (const ActivationFunction function : kFunctions) {
     ActivationCase c(function, 2, 9, Dtype::kFp32);
     for (std::int64_t i = 0; i < c.x.size(); ++i)  // not within 2 h of ReLU's kink
-      if (std::abs(c.x[i]) < 0.1) c.x.set(i, 0.5);
+      if (std::abs(c.x[i]) < 0.1 || std::abs(c.x[i] - kLimit) < 0.1) c.x.set(i, 0.5);
+    for (std::int64_t i = 0; i < c.up.size(); ++i)  // nor of the clamp's
+      if (std::abs(std::abs(c.up[i]) - kLimit) < 0.1) c.up.set(i, -0.5);
     c.run_all(reference_kernels());
     const TestMatrix dx = c.dx, dup = c.dup;
     const auto loss = [&] {
@@ -62,7 +75,7 @@ TEST(ActivationReference, GradientsEqualFiniteDifferences) {
       return dot(c.y, c.dy);
     };
     expect_gradient(c.x, dx, loss, "dx");
-    if (function == ActivationFunction::kSwiGlu) expect_gradient(c.up, dup, loss, "dup");
+    if (is_gated(function)) expect_gradient(c.up, dup, loss, "dup");
   }
 }
 
@@ -88,6 +101,7 @@ TEST_P(ActivationVariant, EqualsTheReference) {
 // Far out every function is 0 or x (ReLU^2: x^2), without NaN from infinity times zero.
 TEST_P(ActivationVariant, SaturatesForLargeArguments) {
   for (const ActivationFunction function : kFunctions) {
+    if (function == ActivationFunction::kClampedSwiGlu) continue;
     ActivationCase c(function, 1, 4, dtype());
     c.up.fill(1), c.dy.fill(1);
     c.x.set(0, -1024), c.x.set(1, 1024), c.x.set(2, -128), c.x.set(3, 128);
@@ -114,9 +128,15 @@ TestMatrix rotary_table_of(const KernelTable& kernels, const std::vector<float>&
   return table;
 }
 
+RotaryAngles angles_of(double base) {
+  RotaryAngles angles;
+  angles.base = base;
+  return angles;
+}
+
 // base 100, four elements: frequencies 1 and 1/10. Position 2: angles 2 and 0.2.
 TEST(RotaryReference, RotatesPairsByHand) {
-  const std::vector<float> frequencies = rotary_frequencies(4, 100);
+  const std::vector<float> frequencies = rotary_frequencies(4, angles_of(100), 3);
   ASSERT_EQ(frequencies.size(), 2u);
   EXPECT_FLOAT_EQ(frequencies[0], 1);
   EXPECT_FLOAT_EQ(frequencies[1], 0.1F);
@@ -136,13 +156,27 @@ TEST(RotaryReference, RotatesPairsByHand) {
   EXPECT_NEAR(y[3], 3 * std::sin(0.2) + 4 * std::cos(0.2), 1e-6);
 }
 
+// Pair 1 of 4 elements at base 100 turns by 1/10, divided by 2; long sequences have other divisors.
+TEST(RotaryReference, DividesFrequenciesByTheLengthOfSequences) {
+  const RotaryAngles angles{
+      .base = 100, .divisors = {1, 2}, .long_divisors = {4, 5}, .long_from = 8, .magnitude = 1.5};
+  EXPECT_FLOAT_EQ(rotary_frequencies(4, angles, 8)[1], 0.05F);
+  EXPECT_FLOAT_EQ(rotary_frequencies(4, angles, 9)[0], 0.25F);
+  TestMatrix table(1, 4);
+  run_kernel(reference_kernels().rotary_table, {.frequencies = rotary_frequencies(4, angles, 8),
+                                                .positions = 1,
+                                                .scale = static_cast<float>(angles.magnitude),
+                                                .table = table});
+  EXPECT_EQ(table[0], 1.5);  // cos(0)
+}
+
 class RotaryVariant : public VariantTest {};
 
 // Two products and a sum of values up to 1.
 TEST_P(RotaryVariant, EqualsTheReferenceAndInverts) {
   for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbors})
     for (const std::int64_t rotated : {0, 2, 18, 64}) {
-      const TestMatrix table = rotary_table_of(kernels(), rotary_frequencies(rotated, 1e4), 40);
+      const TestMatrix table = rotary_table_of(kernels(), rotary_frequencies(rotated, {}, 40), 40);
       std::vector<std::int32_t> positions;
       for (int r = 0; r < 17; ++r) positions.push_back(r * 11 % 40);
       TestMatrix x(17, 3 * 67, dtype(), 2), y(17, 3 * 67, dtype()), expected(17, 3 * 67, dtype());

@@ -73,6 +73,17 @@ TEST(AttentionReference, ValuesByHand) {
   EXPECT_NEAR(c.log_sum_exp[0], std::log(4.0), 1e-6);
 }
 
+// Scores 0 and 2 atanh(ln(3) / 2) with a cap of 2 become 0 and ln 3: as above.
+TEST(AttentionReference, CapsScores) {
+  AttentionCase c(
+      {.queries = 1, .keys = 2, .key_size = 1, .value_size = 1, .softcap = 2, .causal = false},
+      Dtype::kFp32);
+  c.q.set(0, 1), c.k.set(0, 0), c.k.set(1, 2 * std::atanh(std::log(3.0) / 2));
+  c.v.set(0, 8), c.v.set(1, 4);
+  c.run_forward(reference_kernels());
+  EXPECT_NEAR(c.out[0], 5, 1e-6);
+}
+
 // Positions 5 and 6 against keys at 4, 5, 6 with a window of 2: (4, 5) and (5, 6). All scores are
 // equal, so the result is the mean of the values 1, 2, 4.
 TEST(AttentionReference, MasksByPositionAndWindow) {
@@ -131,7 +142,9 @@ TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
 TEST(AttentionReference, GradientsEqualFiniteDifferences) {
   AttentionShape windowed = shape_of({1, 1, 1}, {2, 4}, {3, 1}, 0.5F);
   windowed.window = 2, windowed.first_query = 2;
-  for (const AttentionShape& s : {shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F), windowed}) {
+  AttentionShape capped = shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F);
+  capped.softcap = 0.6F;
+  for (const AttentionShape& s : {shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F), windowed, capped}) {
     AttentionCase c(s, Dtype::kFp32);
     c.run_forward(reference_kernels());
     c.run_backward(reference_kernels());
@@ -168,6 +181,9 @@ std::vector<AttentionShape> attention_shapes() {
                      .first_head = 2,
                      .heads = 8};
   shapes.push_back(dropped);
+  // Capped scores.
+  shapes.push_back(shape_of({2, 4, 2}, {70, 70}, {8, 16}, 1));
+  shapes.back().softcap = 1.5F;
   shapes.push_back({.queries = 20, .keys = 0, .key_size = 8, .value_size = 8, .causal = false});
   return shapes;
 }

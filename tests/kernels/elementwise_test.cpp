@@ -72,6 +72,30 @@ TEST_P(ElementwiseVariant, AddsAndScales) {
   }
 }
 
+// tanh(1) = 0.761594156; its slope is 1 - tanh(1)^2 = 0.419974342.
+TEST(ElementwiseReference, CapsByHand) {
+  TestMatrix x(1, 1), y(1, 1), dy(1, 1), dx(1, 1);
+  x.set(0, 3), dy.set(0, 2);
+  run_kernel(reference_kernels().softcap_forward, {.x = x, .y = y, .cap = 3});
+  EXPECT_NEAR(y[0], 3 * 0.761594156, 1e-6);
+  run_kernel(reference_kernels().softcap_backward, {.y = y, .dy = dy, .dx = dx, .cap = 3});
+  EXPECT_NEAR(dx[0], 2 * 0.419974342, 1e-6);
+}
+
+// A few roundings of values up to the cap; slopes up to 1 of gradients up to 1.
+TEST_P(ElementwiseVariant, CapsLikeTheReference) {
+  TestMatrix x(3, 341, dtype()), dy(3, 341, dtype());
+  x.random(1, 60), dy.random(2);
+  for (std::int64_t i = 0; i < 30; ++i) x.set(i, x[i] * 0x1p-10);  // small ones, too
+  TestMatrix y(3, 341, dtype()), dx(3, 341, dtype()), ey(3, 341, dtype()), edx(3, 341, dtype());
+  run_kernel(kernels().softcap_forward, {.x = x, .y = y, .cap = 30});
+  run_kernel(reference().softcap_forward, {.x = x, .y = ey, .cap = 30});
+  expect_close(y, ey, 32 * 0x1p-24, "y");
+  run_kernel(kernels().softcap_backward, {.y = ey, .dy = dy, .dx = dx, .cap = 30});
+  run_kernel(reference().softcap_backward, {.y = ey, .dy = dy, .dx = edx, .cap = 30});
+  expect_close(dx, edx, 32 * 0x1p-24, "dx");
+}
+
 TEST_P(ElementwiseVariant, ReducesIntoABuffer) {
   for (const Reduction reduction : {Reduction::kSum, Reduction::kMaximum})
     for (const Dtype from : {Dtype::kFp32, Dtype::kBf16}) {

@@ -86,7 +86,7 @@ TEST(GateReference, ChoosesByHand) {
 // node count. Sums 0.9 + 0.0 (node 0), 0.5 + 0.5 (node 1), 0.6 + 0.35 (node 2): nodes 1 and 2, of
 // which the best three are 4 (0.6), 2 and 3, although expert 0 beats all.
 TEST(GateReference, LimitsTheNumberOfNodes) {
-  GateCase c({.score = GateScore::kSigmoid,
+  GateCase c({.score = RouterScore::kSigmoid,
               .tokens = 1,
               .experts = 6,
               .experts_per_token = 3,
@@ -100,9 +100,27 @@ TEST(GateReference, LimitsTheNumberOfNodes) {
   EXPECT_EQ(c.experts, (std::vector<std::int32_t>{4, 2, 3}));
 }
 
+// The same keys with one key per group: 0.9 (group 0), 0.5 (group 1), 0.6 (group 2), so groups 0
+// and 2, of which the best three are 0, 4 and 5.
+TEST(GateReference, ChoosesGroupsByTheirBestKeys) {
+  GateCase c({.score = RouterScore::kSigmoid,
+              .tokens = 1,
+              .experts = 6,
+              .experts_per_token = 3,
+              .groups = 3,
+              .chosen_groups = 2,
+              .keys_per_group = 1});
+  c.correction.fill(0);
+  c.logits.fill(0);
+  int expert = 0;
+  for (const double key : {0.9, 0.0, 0.5, 0.5, 0.6, 0.35}) c.correction.set(expert++, key - 0.5);
+  c.run_forward(reference_kernels());
+  EXPECT_EQ(c.experts, (std::vector<std::int32_t>{0, 4, 5}));
+}
+
 std::vector<GateShape> gate_shapes(std::int64_t tokens) {
   std::vector<GateShape> shapes;
-  for (const GateScore score : {GateScore::kSoftmax, GateScore::kSigmoid})
+  for (const RouterScore score : {RouterScore::kSoftmax, RouterScore::kSigmoid})
     for (const bool normalized : {true, false})
       for (const std::int64_t k : {1, 2, 5})
         shapes.push_back({.score = score,
@@ -142,7 +160,7 @@ class ExpertsVariant : public VariantTest {};
 // Unnormalized sigmoid sums of 64 experts are up to 64, over 65 tokens: shares up to 65.
 TEST_P(ExpertsVariant, GateEqualsTheReference) {
   std::vector<GateShape> shapes = gate_shapes(65);
-  shapes.push_back({.score = GateScore::kSigmoid,
+  shapes.push_back({.score = RouterScore::kSigmoid,
                     .tokens = 17,
                     .experts = 63,
                     .experts_per_token = 8,
@@ -151,6 +169,12 @@ TEST_P(ExpertsVariant, GateEqualsTheReference) {
   shapes.push_back({.tokens = 0, .experts = 4, .experts_per_token = 2});
   shapes.push_back(
       {.tokens = 33, .experts = 12, .experts_per_token = 4, .groups = 4, .chosen_groups = 2});
+  shapes.push_back({.tokens = 33,
+                    .experts = 12,
+                    .experts_per_token = 4,
+                    .groups = 4,
+                    .chosen_groups = 2,
+                    .keys_per_group = 1});
   for (const GateShape& s : shapes) {
     GateCase actual(s), expected(s);
     actual.run_forward(kernels());

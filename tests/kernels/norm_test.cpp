@@ -34,9 +34,25 @@ TEST(NormReference, RmsNormByHand) {
   EXPECT_FLOAT_EQ(static_cast<float>(y[1]), 1.4F);
 }
 
+// With an offset of 1 a weight of 0.5 is a factor of 1.5; without weights the factor is 1.
+TEST(NormReference, OffsetsWeightsAndLeavesThemOut) {
+  TestMatrix x(1, 2), weight(1, 2), y(1, 2);
+  x.set(0, 2), x.set(1, 14);
+  weight.fill(0.5);
+  NormForward norm{
+      .kind = NormKind::kRmsNorm, .x = x, .weight = weight, .offset = 1, .epsilon = 0, .y = y};
+  run_kernel(reference_kernels().norm_forward, norm);
+  EXPECT_FLOAT_EQ(static_cast<float>(y[0]), 0.3F);
+  norm.weight = {};
+  run_kernel(reference_kernels().norm_forward, norm);
+  EXPECT_FLOAT_EQ(static_cast<float>(y[1]), 1.4F);
+}
+
 struct NormCase {
   NormKind kind;
   std::int64_t rows, columns, groups;
+  float offset = 0;
+  bool weighted = true;
 };
 std::vector<NormCase> norm_cases() {
   std::vector<NormCase> cases;
@@ -46,6 +62,8 @@ std::vector<NormCase> norm_cases() {
       cases.push_back({kind, 1, columns, 1});
       cases.push_back({kind, 70, columns, 1});
       cases.push_back({kind, 5, 3 * columns, 3});
+      cases.push_back({kind, 5, 3 * columns, 3, 1});
+      cases.push_back({kind, 7, columns, 1, 0, false});
     }
   return cases;
 }
@@ -68,22 +86,25 @@ NormResult run_norm(const KernelTable& kernels, const NormCase& c, const TestMat
   n.dx.random(9), n.dweight.random(10), n.dbias.random(11);
   NormForward forward{.kind = c.kind,
                       .x = x,
-                      .weight = weight,
+                      .weight = c.weighted ? ConstVector(weight) : ConstVector(),
+                      .offset = c.offset,
                       .groups = c.groups,
                       .y = n.y,
                       .mean = n.mean,
                       .inverse_deviation = n.r};
   if (centered) forward.bias = bias;
   run_kernel(kernels.norm_forward, forward);
-  run_kernel(kernels.norm_backward_input, {.kind = c.kind,
-                                           .x = x,
-                                           .dy = dy,
-                                           .weight = weight,
-                                           .mean = n.mean,
-                                           .inverse_deviation = n.r,
-                                           .groups = c.groups,
-                                           .dx = n.dx,
-                                           .accumulate = accumulate});
+  run_kernel(kernels.norm_backward_input,
+             {.kind = c.kind,
+              .x = x,
+              .dy = dy,
+              .weight = c.weighted ? ConstVector(weight) : ConstVector(),
+              .offset = c.offset,
+              .mean = n.mean,
+              .inverse_deviation = n.r,
+              .groups = c.groups,
+              .dx = n.dx,
+              .accumulate = accumulate});
   NormBackwardWeight backward{.kind = c.kind,
                               .x = x,
                               .dy = dy,
@@ -99,7 +120,8 @@ NormResult run_norm(const KernelTable& kernels, const NormCase& c, const TestMat
 TEST(NormReference, GradientsEqualFiniteDifferences) {
   for (const NormCase c :
        {NormCase{NormKind::kLayerNorm, 2, 5, 1}, NormCase{NormKind::kRmsNorm, 2, 5, 1},
-        NormCase{NormKind::kLayerNorm, 2, 8, 2}, NormCase{NormKind::kRmsNorm, 1, 9, 3}}) {
+        NormCase{NormKind::kLayerNorm, 2, 8, 2}, NormCase{NormKind::kRmsNorm, 1, 9, 3},
+        NormCase{NormKind::kRmsNorm, 2, 5, 1, 1}}) {
     const std::int64_t width = c.columns / c.groups;
     TestMatrix x(c.rows, c.columns), dy(c.rows, c.columns), weight(1, width), bias(1, width);
     x.random(1, 4), dy.random(2), weight.random(3), bias.random(4);

@@ -43,14 +43,28 @@ TEST(Safetensors, BeginTheDataAtAMultipleOfEightBytes) {
   EXPECT_EQ((content.size() - 4) % 8, 0U);
 }
 
+// binary16 0x3E00 = 1.5, 0x8001 = -2^-24, 0x7C00 infinity; bf16 0x3FC0 = 1.5.
+TEST(Safetensors, ReadSixteenBitsAsFloat) {
+  const TensorFile half = tensors_from_safetensors(
+      with_header(R"({"w":{"dtype":"F16","shape":[3],"data_offsets":[0,6]}})",
+                  std::string("\x00\x3E\x01\x80\x00\x7C", 6)),
+      "x");
+  EXPECT_EQ(half.tensors[0].values, (std::vector<float>{1.5F, -0x1p-24F, INFINITY}));
+  const TensorFile brain = tensors_from_safetensors(
+      with_header(R"({"w":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})",
+                  std::string("\xC0\x3F", 2)),
+      "x");
+  EXPECT_EQ(brain.tensors[0].values, std::vector<float>{1.5F});
+}
+
 TEST(Safetensors, RefuseWhatIsNone) {
   const std::string four(4, '\0');
   EXPECT_THAT(refusal_of(""), testing::HasSubstr("only 0 bytes long"));
   EXPECT_THAT(refusal_of(std::string(8, '\xff')), testing::HasSubstr("in a file of 8 bytes"));
   EXPECT_THAT(refusal_of(with_header("[]")),
               testing::HasSubstr("invalid header: expected an object, got an array"));
-  EXPECT_THAT(refusal_of(with_header(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})")),
-              testing::HasSubstr("\"F16\""));
+  EXPECT_THAT(refusal_of(with_header(R"({"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})")),
+              testing::HasSubstr("\"F64\""));
   const auto entry = [&](const std::string& shape, const std::string& offsets) {
     return refusal_of(with_header(
         R"({"w":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", four));

@@ -64,7 +64,8 @@ inline constexpr std::string_view kDeepSeek =
         "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
         "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
         "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16,
-        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "vocab_size": 200,
+        "n_group": 2, "topk_group": 1, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8,
+        "v_head_dim": 8, "vocab_size": 200,
         "max_position_embeddings": 16})";
 
 inline Strategy base() {

@@ -31,6 +31,39 @@ TEST(ModelConfig, TakesMissingKeysFromTheDefaultsOfItsModelType) {
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "llama"})")), 6'738'415'616);
 }
 
+// Counted by transformers 5.24 (sums of numel() of the models' parameters and score corrections).
+TEST(ModelConfig, PresetsHaveTheParametersThatTransformersCounts) {
+  const std::vector<std::pair<std::string, std::int64_t>> counts{
+      {"bert-base", 109514298},        {"bert-large", 335174458},
+      {"deepseek-v2", 235741434880},   {"deepseek-v3", 671026419200},
+      {"gemma-2-9b", 9241705984},      {"gemma-3-1b", 999885952},
+      {"gemma-3-27b", 27009346304},    {"glm-4-9b", 9400279040},
+      {"gpt-oss-120b", 116829156672},  {"gpt-oss-20b", 20914757184},
+      {"gpt2-large", 774030080},       {"gpt2-medium", 354823168},
+      {"gpt2-xl", 1557611200},         {"gpt2", 124439808},
+      {"gpt3-175b", 174615846912},     {"kimi-k2", 1026408232448},
+      {"llama-2-13b", 13015864320},    {"llama-2-70b", 68976648192},
+      {"llama-2-7b", 6738415616},      {"llama-3-70b", 70553706496},
+      {"llama-3-8b", 8030261248},      {"llama-3.1-405b", 405853388800},
+      {"llama-3.1-70b", 70553706496},  {"llama-3.1-8b", 8030261248},
+      {"megatron-1.7b", 1652230656},   {"megatron-145b", 145622261760},
+      {"megatron-18.4b", 18449756160}, {"megatron-1t", 1008038758400},
+      {"megatron-22b", 22074273792},   {"megatron-3.6b", 3562168320},
+      {"megatron-310b", 310130540544}, {"megatron-39.1b", 39096041472},
+      {"megatron-530b", 529600819200}, {"megatron-7.5b", 7467786240},
+      {"megatron-76.1b", 76050739200}, {"mistral-7b", 7241732096},
+      {"mixtral-8x22b", 140630071296}, {"mixtral-8x7b", 46702792704},
+      {"nemotron-4-15b", 15628775424}, {"nemotron-4-340b", 341029195776},
+      {"phi-4", 14659507200},          {"qwen2-7b", 7615616512},
+      {"qwen3-0.6b", 596049920},       {"qwen3-1.7b", 1720574976},
+      {"qwen3-14b", 14768307200},      {"qwen3-235b-a22b", 235093634560},
+      {"qwen3-30b-a3b", 30532122624},  {"qwen3-32b", 32762123264},
+      {"qwen3-4b", 4022468096},        {"qwen3-8b", 8190735360},
+      {"smollm3-3b", 3075098624}};
+  for (const auto& [name, count] : counts)
+    EXPECT_EQ(parameter_count(model_from_config(find_model(name))), count) << name;
+}
+
 // StarCoder2-3B on the HuggingFace hub has 3,030,371,328 parameters: V H + L (2 A D H + 2 G D H + 2
 // H F + biases of 4 H + 2 G D + F + 4 H) + 2 H.
 TEST(ModelConfig, BuildsDecodersWithTwoMatricesAndGroupedHeads) {
@@ -83,13 +116,33 @@ TEST(ModelConfig, DispatchesOnTheArchitectureIfThereIsNoModelType) {
             "qwen3");
 }
 
-TEST(ModelConfig, FindsTheLanguageModelInsideAMultimodalOne) {
-  const char* text = R"({"model_type": "llava", "text_config":
-                         {"model_type": "llama", "num_hidden_layers": 3}})";
-  EXPECT_EQ(block_count(model_of(text)), 3);
-  EXPECT_EQ(complaint_about(R"({"llm_config": {"model_type": "llama", "hidden_size": 0}})"),
-            "error: x.json#/llm_config/hidden_size: 0 is out of range: expected 1 to "
-            "2147483648\n");
+TEST(ModelConfigError, RefusesModelsWithOtherPartsOrLosses) {
+  EXPECT_EQ(complaint_about(R"({"model_type": "llava", "text_config": {"model_type": "llama"}})"),
+            "error: x.json#/text_config: model_type \"llava\" is not supported: it has other parts "
+            "than a language model\n"
+            "  hint: save the object 'text_config' as a file to train the language model alone\n");
+  EXPECT_EQ(
+      complaint_about(R"({"model_type": "llama",
+                                "architectures": ["LlamaForSequenceClassification"]})"),
+      "error: x.json#/architectures/0: 'ForSequenceClassification' is not supported: only "
+      "language models are\n"
+      "  hint: set \"architectures\" to the class that ends in ForCausalLM, if the model is to "
+      "be trained as a language model\n");
+  EXPECT_EQ(complaint_about(R"({"model_type": "llama",
+                                "quantization_config": {"quant_method": "fp8"}})"),
+            "error: x.json#/quantization_config: 'quantization_config' is not supported: training "
+            "needs unquantized weights\n"
+            "  hint: remove it to train the unquantized model\n");
+}
+
+TEST(ModelConfigError, RefusesFeaturesByName) {
+  EXPECT_EQ(complaint_about(R"({"model_type": "olmo", "clip_qkv": 8})"),
+            "error: x.json#/clip_qkv: 'clip_qkv' is not supported (it is 8)\n"
+            "  hint: remove it to build the model without it\n");
+  EXPECT_EQ(complaint_about(R"({"model_type": "olmo", "clip_qkv": null})"), "");
+  EXPECT_NE(complaint_about(R"({"model_type": "llama", "partial_rotary_factor": 0.5})")
+                .find("'partial_rotary_factor' is not supported for model_type 'llama'"),
+            std::string::npos);
 }
 
 TEST(ModelConfig, IgnoresKeysThatItDoesNotKnow) {
@@ -140,10 +193,11 @@ TEST(ModelConfig, ReadsTheNumberOfExpertsUnderEachOfItsNames) {
   for (const std::string name : {"n_routed_experts", "num_experts", "num_local_experts"})
     for (const std::string type : {"deepseek_v2", "deepseek_v3", "kimi_k2"}) {
       SCOPED_TRACE(type + " " + name);
-      EXPECT_EQ(traits_of(model_of(R"({"model_type": ")" + type + R"(", ")" + name +
-                                   R"(": 4, "num_experts_per_tok": 2})"))
-                    .experts,
-                4);
+      EXPECT_EQ(
+          traits_of(model_of(R"({"model_type": ")" + type + R"(", ")" + name +
+                             R"(": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1})"))
+              .experts,
+          4);
     }
 }
 
@@ -235,9 +289,10 @@ TEST(ModelConfigError, SuggestsTheNearestModelType) {
             "error: x.json#/model_type: unknown model_type \"lama\"\n"
             "  hint: did you mean 'llama'?\n");
   const std::string known =
-      "bert, deepseek_v2, deepseek_v3, gpt2, gpt_oss, grok-1, kimi_k2, llama, mistral, mixtral, "
-      "mlp, "
-      "nemotron, qwen2, qwen2_moe, qwen3, qwen3_moe, starcoder2";
+      "bert, cohere, deepseek_v2, deepseek_v3, falcon, gemma, gemma2, gemma3_text, glm, glm4, "
+      "gpt2, "
+      "gpt_neox, gpt_oss, granite, grok-1, kimi_k2, llama, mistral, mixtral, mlp, nemotron, olmo, "
+      "opt, phi, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, smollm3, starcoder2";
   EXPECT_EQ(complaint_about("{}"),
             "error: x.json#: missing key 'model_type'\n"
             "  hint: set \"model_type\" to one of: " +
