@@ -97,8 +97,8 @@ TEST(ManPages, AreWrittenForEveryCommandOfTheProgram) {
   ASSERT_EQ(written.exit_code, 0) << written.standard_error;
   const std::vector<std::string> files = folder.file_names();
   for (const char* command :
-       {"plan", "simulate", "run", "compare", "calibrate", "fit", "explain", "sweep", "schedule",
-        "show", "export", "import", "doctor", "completion"})
+       {"plan", "simulate", "run", "compare", "calibrate", "fit", "explain", "report", "sweep",
+        "schedule", "show", "export", "import", "doctor", "completion"})
     EXPECT_THAT(files, Contains(std::string("meshwright-") + command + ".1"));
   EXPECT_THAT(files, Not(Contains("meshwright-man-pages.1")));
   EXPECT_THAT(read_file((folder.path() / "meshwright-plan.1").string()),
