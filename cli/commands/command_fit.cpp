@@ -6,6 +6,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/job/job.hpp"
+#include "cli/plan/fit_question.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/check.hpp"
 #include "core/cluster/device_parameters.hpp"
@@ -20,7 +21,8 @@ namespace meshwright {
 namespace {
 
 struct FitFlags {
-  std::string kernels, collectives, cluster, device, like;
+  PlanFlags question;  ///< with --model: does the job fit in memory?
+  std::string kernels, collectives, device, like;
   std::optional<double> holdout;
   OutputFlags output;
 };
@@ -106,13 +108,13 @@ LoadedDevice fitted_device(LoadedDevice start, const DeviceFit& fit) {
 
 /// Fits the collectives of `fit.device` on the nodes of a cluster, and adds their errors to `fit`.
 void fit_collectives_of(const FitFlags& flags, DeviceFit& fit) {
-  if (flags.cluster.empty())
+  if (flags.question.sources.cluster.empty())
     throw InputError({"--cluster", "missing required option '--cluster'",
                       "name a cluster with the nodes that the collectives were measured on"});
   const std::string where = flags.collectives == "-" ? "standard input" : flags.collectives;
   const MeasuredCollectives measured = read_measured_collectives(
       read_file(flags.collectives, kLargestKernelFile), where, flags.device);
-  Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
+  Cluster cluster = cluster_from_toml(find_cluster(flags.question.sources.cluster));
   const NodeModel& node = cluster.nodes.at(cluster.groups.front().node);
   if (!fit.device.compute_capability || !is_homogeneous(cluster))
     throw InputError({"--cluster", "cannot fit collectives without NCCL or on mixed nodes",
@@ -148,23 +150,21 @@ std::string device_file(const LoadedDevice& device) {
 
 CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "fit", "Fit the kernel and collective models of a device to measurements.");
+      "fit", "Tell whether a job fits in memory, or fit a device to measurements.");
   add_value(*command, "kernels", flags.kernels, "KERNELS.csv",
-            "CSV with measured kernels, or - for standard input")
-      ->required();
+            "CSV with measured kernels, or - for standard input");
   add_value(*command, "collectives", flags.collectives, "COLLECTIVES.csv",
-            "CSV with measured collectives (needs --cluster)");
-  add_value(*command, "--cluster", flags.cluster, "NAME|FILE",
-            "cluster with the nodes that the collectives were measured on");
+            "CSV with measured collectives, on nodes of --cluster");
+  add_fit_question_flags(*command, flags.question);
+  const OptionGroup group(*command, "Fit to measurements");
   add_value(*command, "--device", flags.device, "NAME",
             "device whose rows are used (default: the only one of the file)");
   add_value(*command, "--like", flags.like, "NAME|FILE",
-            "device with the datasheet figures, and parameters that are not fitted")
-      ->required();
+            "device with the datasheet figures, and parameters that are not fitted");
   add_value(*command, "--holdout", flags.holdout, "FRACTION",
             "fraction of the shapes held back to report errors on (default: 0.2)")
       ->check(CLI::Range(0.0, kLargestHoldout));
-  add_output_flags(*command, flags.output, "the device file");
+  add_output_flags(*command, flags.output, "the device file, or the answer");
   command->footer(
       "Columns of the CSV: op, dtype, time_us, and sizes: m, n, k (gemm, batched_gemm,\n"
       "grouped_gemm); batch, heads, kv_heads, head_dim, seq_q, seq_kv, causal (attention_forward,\n"
@@ -175,12 +175,28 @@ CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
       "Methods: burst, sustained, kernel, running, host (see simulator/fit/measured_kernels.hpp).\n"
       "\n"
       "Examples:\n"
+      "  meshwright fit --model llama-3.1-70b --cluster dgx-h100 --gpus 8 --seq 8192\n"
       "  meshwright fit kernels.csv --like a100-sxm4-80gb -o mine.toml\n"
       "  meshwright fit kernels.csv --device H100-SXM5-80GB --like h100-sxm5-80gb --json");
   return command;
 }
 
-Outcome run_fit(const FitFlags& flags) {
+Outcome answer_question(const FitFlags& flags) {
+  const PlanFlags question = with_fit_defaults(flags.question);
+  const PlanRequest request = fit_request(question);
+  const PlanModel model = load_plan_model(request.models.front());
+  const PlanCluster cluster =
+      load_plan_cluster(request.clusters.front(), question.sources, request.memory_margin);
+  const FitAnswer answer = answer_fit_question(question, request, model, cluster);
+  Outcome outcome = deliver(flags.output.json ? fit_json(answer) : fit_text(answer), flags.output);
+  if (answer.search.figures.empty()) outcome.exit_code = kExitNoPlanFits;
+  return outcome;
+}
+
+Outcome fit_to_measurements(const FitFlags& flags) {
+  if (flags.like.empty())
+    refuse_flag("--like", "missing required option",
+                "name the device with the datasheet figures, see 'meshwright show devices'");
   const std::string text = read_file(flags.kernels, kLargestKernelFile);
   const std::string where = flags.kernels == "-" ? "standard input" : flags.kernels;
   LoadedDevice start = device_from_toml(find_device(flags.like));
@@ -201,6 +217,17 @@ Outcome run_fit(const FitFlags& flags) {
   write_file(flags.output.file, file);
   if (!flags.output.json) report += fmt::format("Wrote {}.\n", flags.output.file);
   return {.text = std::move(report)};
+}
+
+Outcome run_fit(const FitFlags& flags) {
+  const bool asks = !flags.question.sources.model.empty();
+  if (!asks && flags.kernels.empty())
+    refuse_flag("command line", "missing --model or KERNELS.csv",
+                "run 'meshwright fit --help' for usage");
+  if (asks && (!flags.kernels.empty() || !flags.like.empty() || !flags.device.empty()))
+    refuse_flag("--model", "cannot be combined with a fit to measurements",
+                "remove KERNELS.csv, --like and --device, or --model");
+  return asks ? answer_question(flags) : fit_to_measurements(flags);
 }
 
 }  // namespace

@@ -153,7 +153,8 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
   text += figures_text(figures);
   text +=
       "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.prediction.evaluation);
-  text += "\nPeak memory:\n" + memory_table(s.prediction.graph.ranks, s.prediction.evaluation);
+  text += "\nPeak memory:\n" +
+          to_indented_text(memory_table(s.prediction.graph.ranks, s.prediction.evaluation));
   if (s.variation) text += variation_text(*s.variation);
   if (s.failures)
     text += goodput_text(*s.failures, s.checkpoint_interval, s.prediction.evaluation.step_time);

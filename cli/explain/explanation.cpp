@@ -144,8 +144,8 @@ double gain(const PlanFigures& figures, const PlanFigures& than) {
   return ratio(than.step_time, figures.step_time) - 1;
 }
 
-std::string neighbors_table(const std::string& name, const PlanFigures& plan,
-                            const std::vector<EvaluatedNeighbor>& neighbors) {
+Table neighbors_table(const std::string& name, const PlanFigures& plan,
+                      const std::vector<EvaluatedNeighbor>& neighbors) {
   Table table = empty_table(left_aligned("change"), "step", "MFU", "bubble", "busiest",
                             "peak memory", left_aligned(""));
   const auto add = [&table](const std::string& change, const PlanFigures& f) {
@@ -156,7 +156,7 @@ std::string neighbors_table(const std::string& name, const PlanFigures& plan,
   };
   add(name, plan);
   for (const EvaluatedNeighbor& neighbor : neighbors) add(neighbor.change, neighbor.figures);
-  return to_indented_text(table);
+  return table;
 }
 
 std::string explanation_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
@@ -170,13 +170,16 @@ std::string explanation_text(const Job& job, const Explanation& e, const Failure
   if (!e.trainer_problems.empty()) text += "\n" + trainer_notes(e.trainer_problems);
   text += "\nPipeline stages\n" + stages_text(job.file.plan);
   text += "\nStep time breakdown, mean over all ranks\n" + step_parts_text(e.evaluation);
-  text += "\nStep time breakdown by pipeline rank\n" + breakdown_table(e.ranks, e.evaluation);
-  text += "\nPeak memory by pipeline rank\n" + memory_table(e.ranks, e.evaluation);
+  text += "\nStep time breakdown by pipeline rank\n" +
+          to_indented_text(breakdown_table(e.ranks, e.evaluation));
+  text +=
+      "\nPeak memory by pipeline rank\n" + to_indented_text(memory_table(e.ranks, e.evaluation));
   text += e.asynchronous;
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
   text += "\nAlternatives: one change each\n" +
-          neighbors_table("this plan", e.figures, e.neighbors) + advice_text(e) + blocked_text(e);
+          to_indented_text(neighbors_table("this plan", e.figures, e.neighbors)) + advice_text(e) +
+          blocked_text(e);
   return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/flags/variation_flags.hpp"
 #include "cli/job/job.hpp"
+#include "cli/terminal/table.hpp"
 #include "core/graph/task_graph.hpp"
 #include "planner/search/neighbors.hpp"
 
@@ -31,8 +32,8 @@ std::string explanation_json(const Job& job, const Explanation& explanation,
                              const FailureFlags& failures);
 
 /// One row per plan that differs from `plan` by one change, after a row for `plan` itself.
-std::string neighbors_table(const std::string& name, const PlanFigures& plan,
-                            const std::vector<EvaluatedNeighbor>& neighbors);
+Table neighbors_table(const std::string& name, const PlanFigures& plan,
+                      const std::vector<EvaluatedNeighbor>& neighbors);
 /// How much shorter the steps of `figures` are: 0.25 if they take four fifths of `than`.
 double gain(const PlanFigures& figures, const PlanFigures& than);
 

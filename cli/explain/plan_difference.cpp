@@ -195,7 +195,7 @@ std::string memory_terms_table(const PlanDifference& d) {
 std::string single_changes_text(const PlanDifference& d) {
   if (d.single_changes.empty()) return "";
   return "\nA with one of B's choices at a time, where that is a valid plan\n" +
-         neighbors_table("A", d.a.figures, d.single_changes);
+         to_indented_text(neighbors_table("A", d.a.figures, d.single_changes));
 }
 
 /// "1.102 s less bubble, 0.300 s less recomputation", as seen from the faster plan.

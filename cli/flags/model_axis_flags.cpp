@@ -52,13 +52,13 @@ RankOrder read_order(const std::string& text) {
   return *parsed;
 }
 
-constexpr CountRange kStageRange{.smallest = 0, .largest = 1 << 16};
+constexpr CountRange kPipelineStageRange{.smallest = 0, .largest = 1 << 16};
 
 /// "4,3": one number per stage.
 std::vector<int> parse_list(const std::string& flag, const std::string& text) {
   std::vector<int> values;
   for (const std::string_view word : split_at_commas(text))
-    values.push_back(static_cast<int>(parse_count(flag, std::string(word), kStageRange)));
+    values.push_back(static_cast<int>(parse_count(flag, std::string(word), kPipelineStageRange)));
   return values;
 }
 

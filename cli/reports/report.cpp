@@ -172,35 +172,41 @@ std::string range_text(const std::optional<StepTimeRange>& range) {
 
 }  // namespace
 
-std::string figures_text(const PlanFigures& f) {
-  return to_text(std::vector<NamedValue>{
-      {"step time", fmt::format("{} (period {}){}", to_text(f.step_time), to_text(f.period),
-                                range_text(f.range))},
-      {"throughput", fmt::format("{:.1f} tokens/s/GPU, {:.1f} model TFLOP/s/GPU",
-                                 f.tokens_per_second_per_gpu, f.model_tflops_per_gpu)},
-      {"utilization", fmt::format("MFU {}, HFU {}", percent(f.mfu), percent(f.hfu))},
-      {"bubble", fmt::format("{} of the period", bubble_text(f))},
-      {"exposed comm", fmt::format("{} of the step", percent(total_exposed(f)))},
-      {"peak memory",
-       fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
-                   headroom_text(f.memory_capacity, f.peak_memory))},
-      {"allocator", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
-                                to_text(f.peak_memory_reserved))}});
+std::vector<NamedValue> figures_list(const PlanFigures& f) {
+  return {{"step time", fmt::format("{} (period {}){}", to_text(f.step_time), to_text(f.period),
+                                    range_text(f.range))},
+          {"throughput", fmt::format("{:.1f} tokens/s/GPU, {:.1f} model TFLOP/s/GPU",
+                                     f.tokens_per_second_per_gpu, f.model_tflops_per_gpu)},
+          {"utilization", fmt::format("MFU {}, HFU {}", percent(f.mfu), percent(f.hfu))},
+          {"bubble", fmt::format("{} of the period", bubble_text(f))},
+          {"exposed comm", fmt::format("{} of the step", percent(total_exposed(f)))},
+          {"peak memory",
+           fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
+                       headroom_text(f.memory_capacity, f.peak_memory))},
+          {"allocator", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
+                                    to_text(f.peak_memory_reserved))}};
 }
 
-std::string step_parts_text(const Evaluation& evaluation) {
+std::string figures_text(const PlanFigures& f) { return to_text(figures_list(f)); }
+
+Table step_parts_table(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
   Table table = empty_table(left_aligned("component"), "share of step");
   const auto add = [&table](std::string name, double share) {
     if (share != 0) table.rows.push_back({std::move(name), percent(share)});
   };
   visit_parts(shares, add);
-  const bool has_bubble = std::any_of(shares.bubble.begin(), shares.bubble.end(),
-                                      [](double share) { return share != 0; });
-  return to_indented_text(table) + (has_bubble ? kStepBubbleNote : "");
+  return table;
 }
 
-std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
+std::string step_parts_text(const Evaluation& evaluation) {
+  const StepShares shares = step_shares(evaluation);
+  const bool has_bubble = std::any_of(shares.bubble.begin(), shares.bubble.end(),
+                                      [](double share) { return share != 0; });
+  return to_indented_text(step_parts_table(evaluation)) + (has_bubble ? kStepBubbleNote : "");
+}
+
+Table memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
   const std::vector<std::size_t> chosen = fullest_rank_by_position(ranks, evaluation);
   std::vector<MemoryAmounts> peaks;
   Table table = empty_table("pipeline rank");
@@ -222,10 +228,10 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
     table.rows[r].push_back(
         headroom_text(memory_capacity_of(evaluation, chosen[r]), total(peaks[r])));
   }
-  return to_indented_text(table);
+  return table;
 }
 
-std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
+Table breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
   std::vector<RankBreakdown> parts;
   Table table = empty_table("pipeline rank");
   const std::vector<std::size_t> chosen = fullest_rank_by_position(ranks, evaluation);
@@ -250,7 +256,7 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
   for (std::size_t cause = 0; cause < kBubbleCauseCount; ++cause)
     add(std::string(name_of(static_cast<BubbleCause>(cause))),
         [cause](const RankBreakdown& b) { return b.bubble[cause]; });
-  return to_indented_text(table);
+  return table;
 }
 
 std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation) {

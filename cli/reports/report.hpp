@@ -25,13 +25,15 @@ std::string bubble_text(const PlanFigures& figures);
 std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks);
 /// Step time, throughput, utilization, bubble, exposed communication, memory: one line each.
 std::string figures_text(const PlanFigures& figures);
-/// The nonzero components of the step as shares, means over ranks.
+std::vector<NamedValue> figures_list(const PlanFigures& figures);
+/// The nonzero components of the step as shares, means over ranks; the text defines the bubble.
+Table step_parts_table(const Evaluation& evaluation);
 std::string step_parts_text(const Evaluation& evaluation);
 /// Memory by class at the peak. One row per pipeline rank: its rank with the highest peak.
-std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
+Table memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// The components of the step as times, for the same ranks; components that are zero for all of
 /// them are omitted.
-std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
+Table breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// {"step_shares": …, "ranks": [{"pipeline", "multiplicity", "step_ns", "peak_memory_bytes"}, …]}:
 /// what the two tables show, for every rank of the graph.
 std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation);

@@ -21,6 +21,8 @@ void watch_for_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+void set_interrupted(bool value) { interrupted = value; }
+
 bool is_interrupted() { return interrupted; }
 
 const std::atomic<bool>* interrupt_flag() { return &interrupted; }

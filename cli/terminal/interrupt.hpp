@@ -13,6 +13,8 @@ class Interrupted : public std::runtime_error {
 };
 
 void watch_for_interrupts();
+/// What a signal does, for programs that handle signals themselves.
+void set_interrupted(bool value);
 bool is_interrupted();
 /// The flag, for code that polls it while waiting.
 const std::atomic<bool>* interrupt_flag();

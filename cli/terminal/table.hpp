@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,12 +40,19 @@ std::string to_indented_text(const Table& table);
 /// The same as a table of GitHub-flavored Markdown.
 std::string to_markdown(const Table& table);
 
+/// Text for the contents of HTML elements and for quoted attributes.
+std::string escaped_for_html(std::string_view text);
+/// The same as an HTML table; class "left" on left-aligned cells.
+std::string to_html(const Table& table);
+
 struct NamedValue {
   std::string name, value;
 };
 /// One line per entry, indented by two spaces. Values are aligned, two spaces after the longest
 /// name.
 std::string to_text(const std::vector<NamedValue>& list);
+/// A table with a row per entry, without a title line.
+std::string to_html(const std::vector<NamedValue>& list);
 
 /// "12.3 %"
 std::string percent(double share);

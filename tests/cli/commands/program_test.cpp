@@ -40,8 +40,8 @@ class Program : public ProgramTest {
 
 TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
   for (const std::string command :
-       {"plan", "simulate", "run", "compare", "calibrate", "explain", "sweep", "partition",
-        "schedule", "show", "export", "import", "doctor", "completion", "validate"}) {
+       {"plan", "simulate", "run", "compare", "calibrate", "fit", "explain", "report", "sweep",
+        "partition", "schedule", "show", "export", "import", "doctor", "completion", "validate"}) {
     SCOPED_TRACE(command);
     const ProgramRun help = run(command + " --help");
     EXPECT_EQ(help.exit_code, 0);

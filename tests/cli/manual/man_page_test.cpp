@@ -96,8 +96,9 @@ TEST(ManPages, AreWrittenForEveryCommandOfTheProgram) {
   const ProgramRun written = run({"man-pages", ".", "--date", kDate});
   ASSERT_EQ(written.exit_code, 0) << written.standard_error;
   const std::vector<std::string> files = folder.file_names();
-  for (const char* command : {"plan", "simulate", "run", "compare", "calibrate", "explain", "sweep",
-                              "schedule", "show", "export", "import", "doctor", "completion"})
+  for (const char* command :
+       {"plan", "simulate", "run", "compare", "calibrate", "fit", "explain", "report", "sweep",
+        "schedule", "show", "export", "import", "doctor", "completion"})
     EXPECT_THAT(files, Contains(std::string("meshwright-") + command + ".1"));
   EXPECT_THAT(files, Not(Contains("meshwright-man-pages.1")));
   EXPECT_THAT(read_file((folder.path() / "meshwright-plan.1").string()),

@@ -40,7 +40,7 @@ TEST(Report, ShowsTheFullestRankOfEachPosition) {
   e.peak_memory[0][MemoryClass::kWeights] = Bytes(10);
   e.peak_memory[1][MemoryClass::kWeights] = Bytes(20);
   e.peak_memory[2][MemoryClass::kWeights] = Bytes(30);
-  EXPECT_EQ(memory_table(ranks, e),
+  EXPECT_EQ(to_indented_text(memory_table(ranks, e)),
             "  pipeline rank  weights  total  headroom\n"
             "              0     20 B   20 B      80 B\n"
             "              1     30 B   30 B      70 B\n");

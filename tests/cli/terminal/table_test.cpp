@@ -50,5 +50,12 @@ TEST(Table, IsAlsoMarkdown) {
   EXPECT_EQ(to_markdown(table), "| set | runs |\n|---|---:|\n| a | 3 |\n");
 }
 
+TEST(Table, IsAlsoHtml) {
+  const Table table{.columns = {{"set", Align::kLeft}, {"runs"}}, .rows = {{"a<b & \"c\"", "3"}}};
+  EXPECT_EQ(to_html(table),
+            "<table>\n<tr><th class=\"left\">set</th><th>runs</th></tr>\n"
+            "<tr><td class=\"left\">a&lt;b &amp; &quot;c&quot;</td><td>3</td></tr>\n</table>\n");
+}
+
 }  // namespace
 }  // namespace meshwright
