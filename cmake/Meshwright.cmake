@@ -1,6 +1,7 @@
 # Build settings shared by all folders.
 option(MESHWRIGHT_TESTS "Build the tests" ON)
 option(MESHWRIGHT_BENCH "Build the benchmarks" OFF)
+option(MESHWRIGHT_PYTHON "Build the extension module of the Python package (see ./dev wheel)" OFF)
 option(MESHWRIGHT_FUZZ "Build the libFuzzer targets (clang)" OFF)
 # With GCC 12, as in CI: new warnings of another compiler must not stop a user's build.
 set(warnings_are_errors OFF)

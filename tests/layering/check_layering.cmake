@@ -7,7 +7,7 @@
 # first path component; a standard header has neither '/' nor '.' in its name.
 cmake_minimum_required(VERSION 3.25)
 
-set(folders core models simulator planner kernels executor gui cli)
+set(folders core models simulator planner kernels executor gui cli python)
 
 # folder → project folders it may include beside itself
 set(uses_core)
@@ -17,6 +17,7 @@ set(uses_planner core simulator)
 set(uses_kernels core)
 set(uses_executor core kernels)
 set(uses_gui core models planner simulator)
+set(uses_python core cli)
 set(uses_cli core models planner simulator kernels executor)
 
 # folder → libraries its sources (.cpp) may include, by the first component of the path
@@ -28,6 +29,7 @@ set(libraries_kernels fmt Eigen oneapi cublasLt)
 set(libraries_executor fmt)
 set(libraries_gui fmt)
 set(libraries_cli fmt nlohmann CLI sys)
+set(libraries_python nanobind)
 
 # folder → standard and system headers that would break a promise: no threads in core, no clocks
 # and no randomness where results must be the same every time.

@@ -1,0 +1,257 @@
+"""
+Tests of the installed package. MESHWRIGHT_PROGRAM names the program, whose output is the reference.
+
+    MESHWRIGHT_PROGRAM=build/release/bin/meshwright python -m unittest discover python/tests
+"""
+
+import doctest
+import json
+import os
+import pickle
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import meshwright
+
+PROGRAM = os.environ["MESHWRIGHT_PROGRAM"]
+GPT2 = {"model_type": "gpt2", "n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": 256,
+        "vocab_size": 1000}
+JOB = dict(model="gpt2", cluster="dgx-a100", tp=2, pp=2, dp=2, global_batch=64, seq=1024)
+JOB_FLAGS = ("--model gpt2 --cluster dgx-a100 --tp 2 --pp 2 --dp 2 --global-batch 64 "
+             "--seq 1024").split()
+# A search of several seconds, so that there is something to interrupt.
+LONG_SEARCH = dict(model="gpt3-175b", cluster="dgx-a100", gpus=1024, global_batch=1536, seq=2048,
+                   time_limit=60, threads=1, top=50)
+
+
+def program(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, check=False)
+    return done.stdout.decode()
+
+
+def without_clock(plan_json):
+    """The certificate of a search contains the seconds that it took."""
+    return re.sub(r'"seconds": [0-9.e-]+', '"seconds": 0', plan_json)
+
+
+class SameAsTheProgram(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_simulate(self):
+        self.assertEqual(meshwright.simulate(**JOB).json, program("simulate", *JOB_FLAGS, "--json"))
+
+    def test_simulate_a_published_run(self):
+        run = "korthikanti-2022#P1605"
+        self.assertEqual(meshwright.simulate(run).json, program("simulate", run, "--json"))
+
+    def test_plan_and_plan_file(self):
+        plans = meshwright.plan("gpt2", "dgx-a100", gpus=16, global_batch=64, seq=1024, top=3)
+        file = self.folder / "program.plan.json"
+        flags = "--model gpt2 --cluster dgx-a100 --gpus 16 --global-batch 64 --seq 1024 --top 3"
+        expected = program("plan", *flags.split(), "--json", "-o", file)
+        self.assertEqual(without_clock(plans.json), without_clock(expected))
+        self.assertEqual(plans.plan_file, file.read_text())
+        plans.save(self.folder / "python.plan.json")
+        self.assertEqual((self.folder / "python.plan.json").read_bytes(), file.read_bytes())
+        self.assertEqual(meshwright.simulate(plans).json, program("simulate", file, "--json"))
+
+    def test_schedule(self):
+        schedule = meshwright.schedule("zb-h1", stages=4, microbatches=8, tf=[1, 1, 2, 1], tb=1.5,
+                                       tw=0.5)
+        flags = "--name zb-h1 --stages 4 --microbatches 8 --tf 1,1,2,1 --tb 1.5 --tw 0.5 --json"
+        self.assertEqual(schedule.json, program("schedule", *flags.split()))
+
+    def test_fit(self):
+        answer = meshwright.fit("llama-3.1-8b", "dgx-h100", gpus=1, seq=4096)
+        flags = "--model llama-3.1-8b --cluster dgx-h100 --gpus 1 --seq 4096 --json"
+        self.assertEqual(answer.json, program("fit", *flags.split()))
+
+    def test_report(self):
+        plans = meshwright.plan("gpt2", "dgx-a100", gpus=8, global_batch=64, seq=1024, top=1)
+        plans.save(self.folder / "best.plan.json")
+        plans.to_html(self.folder / "python.html")
+        self.assertEqual((self.folder / "python.html").read_text(),
+                         program("report", self.folder / "best.plan.json"))
+
+    def test_sweep(self):
+        sweep = meshwright.sweep("gpt2", "dgx-a100", {"pp": [1, 2], "global_batch": [32, 64]},
+                                 gpus=8, seq=1024)
+        flags = ("--model gpt2 --cluster dgx-a100 --over pp=1,2 --over global-batch=32,64 --gpus 8 "
+                 "--seq 1024 --json")
+        self.assertEqual(sweep.json, program("sweep", *flags.split()))
+
+    def test_validate(self):
+        self.assertEqual(meshwright.validate("korthikanti-2022").json,
+                         program("validate", "korthikanti-2022", "--json"))
+
+    def test_timeline_and_compare(self):
+        mine, other = self.folder / "python.pftrace", self.folder / "program.pftrace"
+        meshwright.simulate(**JOB).to_perfetto(mine)
+        program("simulate", *JOB_FLAGS, "-o", other)
+        self.assertEqual(mine.read_bytes(), other.read_bytes())
+
+        job = ("--model", self.write_model(), *"--cluster cpu-laptop --pp 2 --dtype fp32 "
+               "--micro-batch 1 --global-batch 4 --seq 32".split())
+        predicted, measured = self.folder / "predicted.pftrace", self.folder / "measured.pftrace"
+        program("simulate", *job, "--all-ranks", "-o", predicted)
+        program("run", *job, "--steps", "2", "-o", measured)
+        comparison = meshwright.compare(predicted, measured, max_error="1000%")
+        self.assertEqual(comparison.json, program("compare", predicted, measured,
+                                                  "--max-error", "1000%", "--json"))
+        self.assertIsInstance(comparison.error, float)
+
+    def write_model(self):
+        path = self.folder / "gpt2.json"
+        path.write_text(json.dumps(GPT2))
+        return path
+
+    def test_model_as_dict_and_as_configuration_object(self):
+        class Config:
+            def to_dict(self):
+                return GPT2
+
+        job = dict(cluster="dgx-a100", dp=2, global_batch=4, seq=256)
+        by_file = meshwright.simulate(model=self.write_model(), **job).json
+        self.assertEqual(meshwright.simulate(model=GPT2, **job).json, by_file)
+        self.assertEqual(meshwright.simulate(model=Config(), **job).json, by_file)
+
+
+class Results(unittest.TestCase):
+    def test_to_dict_is_a_copy(self):
+        step = meshwright.simulate(**JOB)
+        step.to_dict()["gpus"] = 0
+        self.assertEqual(step.to_dict(), json.loads(step.json))
+
+    def test_timeline_of_a_model_without_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "t.pftrace")
+            meshwright.simulate(model=GPT2, cluster="dgx-a100", dp=1, global_batch=4,
+                                seq=256).to_perfetto(path)
+            self.assertGreater(path.stat().st_size, 1000)
+
+    def test_html_has_a_row_per_plan_and_escapes_text(self):
+        plans = meshwright.plan("gpt2", "dgx-a100", gpus=8, global_batch=64, seq=1024, top=3)
+        self.assertEqual(plans._repr_html_().count("<tr>"), 1 + 3)
+        self.assertIn("<td>DP8</td>", plans._repr_html_())
+        sweep = meshwright.sweep("gpt2", "dgx-a100", {"schedule": ["1f1b"], "tp": [1, 5]}, gpus=8,
+                                 global_batch=64, seq=1024)
+        self.assertIn("<td>-</td>", sweep._repr_html_())  # 12 heads on 5 ranks
+
+    def test_html_has_the_timeline_of_every_pipeline_rank(self):
+        html = meshwright.simulate(**JOB, straggler=["0:1.2", "1:1.1"])._repr_html_()
+        self.assertEqual(html.count("<svg "), 1)
+        self.assertEqual(html.count(">rank "), JOB["pp"])
+
+    def test_to_pandas_has_a_row_per_point(self):
+        table = meshwright.sweep("gpt2", "dgx-a100", {"tp": [1, 2, 4]}, gpus=8, global_batch=64,
+                                 seq=1024).to_pandas()
+        self.assertEqual(list(table["tp"]), ["1", "2", "4"])
+        self.assertEqual(list(table["strategy.dp"]), [8, 4, 2])
+
+    def test_no_plan_fits(self):
+        plans = meshwright.plan("llama-3.1-405b", "dgx-a100", gpus=8, global_batch=8, seq=8192)
+        self.assertIsNone(plans.best)
+        self.assertIn("GiB", plans.infeasible["reason"])
+        with self.assertRaisesRegex(ValueError, "no plan fits"):
+            plans.save("never-written.json")
+
+
+class Errors(unittest.TestCase):
+    def test_says_where_what_and_how_to_fix_it(self):
+        with self.assertRaises(meshwright.InputError) as caught:
+            meshwright.simulate(model="lama-3.1-70b", cluster="dgx-a100", tp=8, global_batch=8,
+                                seq=2048)
+        self.assertIn("lama-3.1-70b", caught.exception.what)
+        self.assertIn("llama-3.1-70b", caught.exception.hint)
+        self.assertIsInstance(caught.exception, ValueError)
+
+    def test_unknown_option(self):
+        with self.assertRaises(meshwright.UsageError) as caught:
+            meshwright.simulate(**JOB, sequence_paralel=True)
+        self.assertEqual(caught.exception.where, "--sequence-paralel")
+        self.assertEqual(caught.exception.hint, "did you mean '--sequence-parallel'?")
+
+    def test_names_no_temporary_file(self):
+        with self.assertRaises(meshwright.InputError) as caught:
+            meshwright.simulate(model={**GPT2, "n_layer": 0}, cluster="dgx-a100", global_batch=4,
+                                seq=256)
+        self.assertTrue(caught.exception.where.startswith("gpt2.json#/n_layer"),
+                        caught.exception.where)
+
+    def test_a_file_that_cannot_be_written(self):
+        with self.assertRaises(meshwright.EnvironmentFailure) as caught:
+            meshwright.simulate(**JOB).to_perfetto("/proc/none/t.pftrace")
+        self.assertIsInstance(caught.exception, OSError)
+
+    def test_survives_pickling_for_worker_processes(self):
+        error = meshwright.InputError([("a", "b", "c"), ("d", "e", "")])
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(again), again.problems), (str(error), error.problems))
+
+    def test_model_of_an_unknown_type(self):
+        with self.assertRaises(TypeError):
+            meshwright.plan(3, "dgx-a100")
+
+
+class Process(unittest.TestCase):
+    def test_ctrl_c_interrupts_and_the_next_call_works(self):
+        # Shells start background jobs with SIGINT ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        started = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            meshwright.plan(**LONG_SEARCH)
+        self.assertLess(time.monotonic() - started, 10)
+        self.assertTrue(meshwright.simulate(**JOB).fits)
+
+    def test_other_threads_run_meanwhile(self):
+        with ThreadPoolExecutor(1) as pool:
+            search = pool.submit(meshwright.plan, "gpt3-175b", "dgx-a100", gpus=1024,
+                                 global_batch=1536, seq=2048, time_limit=2)
+            turns = 0
+            while not search.done():
+                turns += 1
+                time.sleep(0.001)
+        self.assertGreater(turns, 20)
+
+    def test_calls_of_several_threads_give_the_same(self):
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda _: meshwright.simulate(**JOB).json, range(16)))
+        self.assertEqual(set(results), {meshwright.simulate(**JOB).json})
+
+    def test_keeps_no_memory(self):
+        def calls(count):
+            for _ in range(count):
+                meshwright.simulate(model="gpt2", cluster="dgx-a100", dp=1, global_batch=8, seq=256)
+
+        calls(50)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        calls(int(os.environ.get("MESHWRIGHT_CALLS", "300")))
+        kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        self.assertLess(kept, 2048, "KiB")
+
+    def test_import_takes_at_most_150_ms(self):
+        code = "import time; t = time.process_time(); import meshwright; print(time.process_time() - t)"
+        times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
+        self.assertLess(min(times), 0.15)
+
+
+def load_tests(loader, tests, pattern):
+    for module in ("meshwright", "meshwright._calls"):
+        __import__(module)
+        tests.addTests(doctest.DocTestSuite(sys.modules[module]))
+    return tests
