@@ -66,7 +66,8 @@ BubbleFormula one_at_a_time_bubble(const ScheduleRequest& r) {
 /// work: Qi et al., arXiv:2401.10241, table 1 (ZB-H1).
 BubbleFormula zb_h1_bubble(const ScheduleRequest& r) {
   BubbleFormula made = zero_bubble_makespan(r);
-  if (r.microbatches < r.devices) made.broken.push_back(FormulaAssumption::kEnoughBatches);
+  if (r.microbatches < r.devices)
+    made.broken.insert(made.broken.begin(), FormulaAssumption::kEnoughBatches);
   return made;
 }
 
@@ -74,7 +75,8 @@ BubbleFormula zb_h1_bubble(const ScheduleRequest& r) {
 /// the first (section 2.3 there). The bubble of the period is zero.
 BubbleFormula zb_h2_bubble(const ScheduleRequest& r) {
   BubbleFormula made = zero_bubble_makespan(r);
-  if (r.microbatches < 2 * r.devices - 2) made.broken.push_back(FormulaAssumption::kLongWarmUp);
+  if (r.microbatches < 2 * r.devices - 2)
+    made.broken.insert(made.broken.begin(), FormulaAssumption::kLongWarmUp);
   return made;
 }
 
