@@ -11,6 +11,21 @@ bool all_equal(const std::vector<Ticks>& times) {
   return std::adjacent_find(times.begin(), times.end(), std::not_equal_to<>()) == times.end();
 }
 
+/// Idle (p − 1) tF against 3 m tF of work per device.
+/// Worked number: p = 4, m = 8: 3 / (24 + 3).
+BubbleFormula zero_bubble_makespan(const ScheduleRequest& r) {
+  const double idle = r.devices - 1, work = 3.0 * r.microbatches;
+  BubbleFormula made{"(p − 1) / (3 m + p − 1)",
+                     fmt::format("({0} − 1) / (3 · {1} + {0} − 1)", r.devices, r.microbatches),
+                     idle / (work + idle),
+                     "Qi et al., arXiv:2401.10241, table 1",
+                     {}};
+  if (r.times &&
+      (r.times->forward != r.times->backward_input || r.times->forward != r.times->backward_weight))
+    made.broken.push_back(FormulaAssumption::kEqualPasses);
+  return made;
+}
+
 }  // namespace
 
 /// Idle time of (p − 1) micro-batches against m micro-batches of work, in chunks of 1/v: Narayanan
@@ -49,18 +64,19 @@ BubbleFormula one_at_a_time_bubble(const ScheduleRequest& r) {
 
 /// Idle (p − 1)(tF + tB − tW), with tF = tB = tW a third of 1f1b's (p − 1) 3 tF, against 3 m tF of
 /// work: Qi et al., arXiv:2401.10241, table 1 (ZB-H1).
-/// Worked number: p = 4, m = 8: 3 / (24 + 3).
 BubbleFormula zb_h1_bubble(const ScheduleRequest& r) {
-  const double idle = r.devices - 1, work = 3.0 * r.microbatches;
-  BubbleFormula made{"(p − 1) / (3 m + p − 1)",
-                     fmt::format("({0} − 1) / (3 · {1} + {0} − 1)", r.devices, r.microbatches),
-                     idle / (work + idle),
-                     "Qi et al., arXiv:2401.10241, table 1",
-                     {}};
-  if (r.microbatches < r.devices) made.broken.push_back(FormulaAssumption::kEnoughBatches);
-  if (r.times &&
-      (r.times->forward != r.times->backward_input || r.times->forward != r.times->backward_weight))
-    made.broken.push_back(FormulaAssumption::kEqualPasses);
+  BubbleFormula made = zero_bubble_makespan(r);
+  if (r.microbatches < r.devices)
+    made.broken.insert(made.broken.begin(), FormulaAssumption::kEnoughBatches);
+  return made;
+}
+
+/// No idle time between passes: every device works 3 m tF, and the last one starts (p − 1) tF after
+/// the first (section 2.3 there). The bubble of the period is zero.
+BubbleFormula zb_h2_bubble(const ScheduleRequest& r) {
+  BubbleFormula made = zero_bubble_makespan(r);
+  if (r.microbatches < 2 * r.devices - 2)
+    made.broken.insert(made.broken.begin(), FormulaAssumption::kLongWarmUp);
   return made;
 }
 

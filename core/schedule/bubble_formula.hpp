@@ -18,6 +18,7 @@ enum class FormulaAssumption : std::uint8_t {
   kEnoughBatches,  ///< at least as many micro-batches as devices
   kWholeGroups,    ///< interleaving: the micro-batch count is a multiple of the device count
   kEqualPasses,    ///< zero bubble: F, B and W take the same time
+  kLongWarmUp      ///< zb-h2: micro-batches for a warm-up of 2 p − 2 forward passes
 };
 
 struct BubbleFormula {
@@ -40,5 +41,6 @@ BubbleFormula flushed_bubble(const ScheduleRequest& request);
 /// flushed_bubble() for chunks that run in groups of p micro-batches.
 BubbleFormula looped_bubble(const ScheduleRequest& request);
 BubbleFormula zb_h1_bubble(const ScheduleRequest& request);
+BubbleFormula zb_h2_bubble(const ScheduleRequest& request);
 
 }  // namespace meshwright

@@ -29,12 +29,12 @@
     </message>
 </context>
 <context>
-    <name>meshwright::gui::ExploreScreen</name>
+    <name>meshwright::gui::CompareScreen</name>
     <message numerus="yes">
-        <source>%n match(es)</source>
+        <source>%1: %2 slices on %3 rows, %4 · %n step(s)</source>
         <translation>
-            <numerusform>%n match</numerusform>
-            <numerusform>%n matches</numerusform>
+            <numerusform>%1: %2 slices on %3 rows, %4 · %n step</numerusform>
+            <numerusform>%1: %2 slices on %3 rows, %4 · %n steps</numerusform>
         </translation>
     </message>
 </context>
@@ -65,6 +65,16 @@
         <translation>
             <numerusform>%n combination…</numerusform>
             <numerusform>%n combinations…</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::TimelinePrompt</name>
+    <message numerus="yes">
+        <source>%n match(es)</source>
+        <translation>
+            <numerusform>%n match</numerusform>
+            <numerusform>%n matches</numerusform>
         </translation>
     </message>
 </context>

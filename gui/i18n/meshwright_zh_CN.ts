@@ -236,6 +236,26 @@
         <source>Cost model: %1; %2.</source>
         <translation>代价模型：%1；%2。</translation>
     </message>
+    <message>
+        <source>Bubble</source>
+        <translation>气泡率</translation>
+    </message>
+    <message>
+        <source>of the period, mean over ranks</source>
+        <translation>占周期，各 rank 平均</translation>
+    </message>
+    <message>
+        <source>of the period, busiest rank</source>
+        <translation>占周期，最忙的 rank</translation>
+    </message>
+    <message>
+        <source>of the pipeline makespan, mean over ranks</source>
+        <translation>占流水线总耗时，各 rank 平均</translation>
+    </message>
+    <message>
+        <source>of the step time, mean over ranks</source>
+        <translation>占步时间，各 rank 平均</translation>
+    </message>
 </context>
 <context>
     <name>SweepAxis</name>
@@ -339,12 +359,16 @@
         <translation>%1，始于 %2</translation>
     </message>
     <message>
-        <source>critical (no slack)</source>
-        <translation>关键（无松弛时间）</translation>
-    </message>
-    <message>
         <source>over %1: %2</source>
         <translation>%1 内：%2</translation>
+    </message>
+    <message>
+        <source>on the critical path</source>
+        <translation>在关键路径上</translation>
+    </message>
+    <message>
+        <source>no slack</source>
+        <translation>无松弛时间</translation>
     </message>
 </context>
 <context>
@@ -553,6 +577,37 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::CompareDialog</name>
+    <message>
+        <source>Compare two traces</source>
+        <translation>比较两个 trace</translation>
+    </message>
+    <message>
+        <source>&amp;Predicted (or earlier) trace</source>
+        <translation>预测（或较早）的 trace(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Measured (or later) trace</source>
+        <translation>实测（或较晚）的 trace(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Compare</source>
+        <translation>比较(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Browse…</source>
+        <translation>浏览…</translation>
+    </message>
+    <message>
+        <source>Browse for: %1</source>
+        <translation>浏览：%1</translation>
+    </message>
+    <message>
+        <source>Traces (*.pftrace *.json *.json.gz);;All files (*)</source>
+        <translation>Trace (*.pftrace *.json *.json.gz);;所有文件 (*)</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::CompareScreen</name>
     <message>
         <source>Align</source>
@@ -607,10 +662,6 @@
         <translation>尚无可比较的内容</translation>
     </message>
     <message>
-        <source>Open a measured trace to compare it with the scenario, choose two traces with Run &gt; Compare two traces, or run the scenario on the Run screen.</source>
-        <translation>打开一个实测 trace，与当前方案比较；或通过“运行 &gt; 比较两个 trace”选择两个文件；或在“运行”页运行方案。</translation>
-    </message>
-    <message>
         <source>step start</source>
         <translation>步开始</translation>
     </message>
@@ -659,18 +710,6 @@
         <translation>重新校准并再次比较(&amp;B)</translation>
     </message>
     <message>
-        <source>Open a predicted and a measured trace</source>
-        <translation>打开预测 trace 和实测 trace</translation>
-    </message>
-    <message>
-        <source>Select two files: a predicted and a measured trace.</source>
-        <translation>请选择两个文件：一个预测 trace 和一个实测 trace。</translation>
-    </message>
-    <message>
-        <source>Showing %1 only. Open a measured trace to compare it with the scenario.</source>
-        <translation>仅显示 %1。打开实测 trace 可与方案比较。</translation>
-    </message>
-    <message>
         <source>Find task</source>
         <translation>查找任务</translation>
     </message>
@@ -689,6 +728,44 @@
     <message>
         <source>previous error: %1</source>
         <translation>上次误差：%1</translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation>检查器</translation>
+    </message>
+    <message>
+        <source>Open a trace to look at it and compare it with the scenario, choose two traces with Run &gt; Compare two traces, or run the scenario on the Run screen.</source>
+        <translation>打开一个 trace 查看并与方案比较，或用“运行 &gt; 比较两个 trace”选择两个 trace，或在“运行”界面运行方案。</translation>
+    </message>
+    <message>
+        <source>Find bubble causes</source>
+        <translation>查找气泡原因</translation>
+    </message>
+    <message>
+        <source>Compare with &amp;scenario</source>
+        <translation>与方案比较(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Compares this trace with the scenario as it is now</source>
+        <translation>将此 trace 与当前方案比较</translation>
+    </message>
+    <message>
+        <source>Compare &amp;with…</source>
+        <translation>与…比较(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Compares this trace with another one</source>
+        <translation>将此 trace 与另一个 trace 比较</translation>
+    </message>
+    <message>
+        <source>Predicted (or earlier) trace</source>
+        <translation>预测（或较早）的 trace</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1: %2 slices on %3 rows, %4 · %n step(s)</source>
+        <translation>
+            <numerusform>%1：%2 个切片，%3 行，%4 · %n 步</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -844,10 +921,6 @@
         <translation>复制表格(&amp;B)</translation>
     </message>
     <message>
-        <source>Search</source>
-        <translation>搜索</translation>
-    </message>
-    <message>
         <source>Export</source>
         <translation>导出</translation>
     </message>
@@ -918,24 +991,6 @@
     <message>
         <source>Bubble: formula %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · simulated &lt;b&gt;%4&lt;/b&gt; · %5</source>
         <translation>气泡率：公式 %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · 模拟值 &lt;b&gt;%4&lt;/b&gt; · %5</translation>
-    </message>
-    <message>
-        <source>Rank, time or both, for example r12 3.5ms</source>
-        <translation>rank、时间或两者，例如 r12 3.5ms</translation>
-    </message>
-    <message>
-        <source>Part of a slice name, for example F7 or all-reduce</source>
-        <translation>切片名称的一部分，例如 F7 或 all-reduce</translation>
-    </message>
-    <message>
-        <source>Not found: %1</source>
-        <translation>未找到：%1</translation>
-    </message>
-    <message numerus="yes">
-        <source>%n match(es)</source>
-        <translation>
-            <numerusform>%n 个匹配</numerusform>
-        </translation>
     </message>
     <message>
         <source>no timeline yet</source>
@@ -1081,6 +1136,10 @@
         <source>Save sc&amp;hedule…</source>
         <translation>保存调度…(&amp;H)</translation>
     </message>
+    <message>
+        <source>m ≥ 2 p − 2</source>
+        <translation>m ≥ 2 p − 2</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::HandOver</name>
@@ -1220,10 +1279,6 @@
 <context>
     <name>meshwright::gui::KpiStrip</name>
     <message>
-        <source>Bubble (makespan)</source>
-        <translation>气泡率（总耗时）</translation>
-    </message>
-    <message>
         <source>MFU</source>
         <translation>MFU</translation>
     </message>
@@ -1264,18 +1319,6 @@
         <translation>一个训练步的时间，从首个任务开始到最后一个任务结束</translation>
     </message>
     <message>
-        <source>Bubble fraction of the pipeline makespan, mean over ranks</source>
-        <translation>气泡占流水线总耗时的比例，各 rank 平均</translation>
-    </message>
-    <message>
-        <source>Bubble (period)</source>
-        <translation>气泡率（周期）</translation>
-    </message>
-    <message>
-        <source>Bubble fraction of the period, the steady-state time between steps; mean over ranks</source>
-        <translation>气泡占周期（稳态下两步之间的时间）的比例，各 rank 平均</translation>
-    </message>
-    <message>
         <source>Model FLOPs utilization: model FLOP/s over the device&apos;s peak FLOP/s</source>
         <translation>模型算力利用率：模型 FLOP/s 与设备峰值 FLOP/s 之比</translation>
     </message>
@@ -1298,6 +1341,57 @@
     <message>
         <source>not available</source>
         <translation>不可用</translation>
+    </message>
+    <message>
+        <source>Bubble</source>
+        <translation>气泡率</translation>
+    </message>
+    <message>
+        <source>Bubble fraction of the period, the steady-state time between steps; mean over ranks, and below that of the rank with the smallest bubble</source>
+        <translation>气泡占周期（稳态步间时间）的比例：各 rank 平均，下方为气泡最小的 rank</translation>
+    </message>
+    <message>
+        <source>times set by hand</source>
+        <translation>手动设定的时间</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::LectureScreen</name>
+    <message>
+        <source>Lecture</source>
+        <translation>讲解</translation>
+    </message>
+    <message>
+        <source>Schedule %1 of the scenario</source>
+        <translation>方案的调度 %1</translation>
+    </message>
+    <message>
+        <source>Plays all schedules at once (Space); ← and → move the head</source>
+        <translation>同时播放所有调度（空格）；← 和 → 移动播放头</translation>
+    </message>
+    <message>
+        <source>&amp;Play schedules</source>
+        <translation>播放调度(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Plays the schedules of the Lecture screen from their start, or stops</source>
+        <translation>从头播放“讲解”界面的调度，或停止</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>Simulate schedules</source>
+        <translation>模拟调度</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>暂停</translation>
+    </message>
+    <message>
+        <source>Play</source>
+        <translation>播放</translation>
     </message>
 </context>
 <context>
@@ -1343,10 +1437,6 @@
         <translation>拷贝</translation>
     </message>
     <message>
-        <source>kernel</source>
-        <translation>kernel</translation>
-    </message>
-    <message>
         <source>host</source>
         <translation>主机</translation>
     </message>
@@ -1355,8 +1445,60 @@
         <translation>图例</translation>
     </message>
     <message>
-        <source>bubble (hatched by cause)</source>
-        <translation>气泡（按原因加阴影）</translation>
+        <source>other kernel</source>
+        <translation>其他 kernel</translation>
+    </message>
+    <message>
+        <source>matmul</source>
+        <translation>矩阵乘</translation>
+    </message>
+    <message>
+        <source>attention</source>
+        <translation>注意力</translation>
+    </message>
+    <message>
+        <source>normalization</source>
+        <translation>归一化</translation>
+    </message>
+    <message>
+        <source>elementwise</source>
+        <translation>逐元素</translation>
+    </message>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>dependency</source>
+        <translation>依赖等待</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>other idle time</source>
+        <translation>其他空闲</translation>
+    </message>
+    <message>
+        <source>micro-batch 0</source>
+        <translation>微批次 0</translation>
+    </message>
+    <message>
+        <source>later model chunk</source>
+        <translation>后续模型块</translation>
+    </message>
+    <message>
+        <source>bubble: %1</source>
+        <translation>气泡：%1</translation>
+    </message>
+    <message>
+        <source>memory: %1</source>
+        <translation>显存：%1</translation>
     </message>
 </context>
 <context>
@@ -1644,6 +1786,38 @@
     <message>
         <source>&amp;Full screen</source>
         <translation>全屏(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Examples</source>
+        <translation>示例(&amp;E)</translation>
+    </message>
+    <message>
+        <source>&amp;Copy</source>
+        <translation>复制(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Panels</source>
+        <translation>面板(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Zoom and pan</source>
+        <translation>缩放与平移(&amp;Z)</translation>
+    </message>
+    <message>
+        <source>&amp;Select and follow</source>
+        <translation>选择与跟踪(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Sho&amp;w</source>
+        <translation>显示(&amp;W)</translation>
+    </message>
+    <message>
+        <source>&amp;Lecture mode</source>
+        <translation>讲解模式(&amp;L)</translation>
+    </message>
+    <message>
+        <source>Shows schedules on one time axis with large labels and a play head, without panels; again: back to the previous screen</source>
+        <translation>在同一时间轴上以大字号和播放头显示多个调度，不显示面板；再按一次返回上一界面</translation>
     </message>
 </context>
 <context>
@@ -2511,6 +2685,33 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::ScheduleStack</name>
+    <message>
+        <source>Schedules on one time axis</source>
+        <translation>同一时间轴上的调度</translation>
+    </message>
+    <message>
+        <source>%1 · %2: %3</source>
+        <translation>%1 · %2：%3</translation>
+    </message>
+    <message>
+        <source>%1 · %2 — %3, bubble %4</source>
+        <translation>%1 · %2 — %3，气泡率 %4</translation>
+    </message>
+    <message>
+        <source> (%1 against A)</source>
+        <translation>（相对 A：%1）</translation>
+    </message>
+    <message>
+        <source>ideal %1</source>
+        <translation>理想 %1</translation>
+    </message>
+    <message>
+        <source>bound %1</source>
+        <translation>下界 %1</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::SliceTable</name>
     <message>
         <source>Visible slices</source>
@@ -2617,6 +2818,31 @@ Drag to change, double-click to reset.</source>
     <message>
         <source>Use %1 %2, %3 %4</source>
         <translation>采用 %1 %2，%3 %4</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::TimelinePrompt</name>
+    <message>
+        <source>Rank, time or both, for example r12 3.5ms</source>
+        <translation>rank、时间或两者，例如 r12 3.5ms</translation>
+    </message>
+    <message>
+        <source>Part of a slice name, for example F7 or all-reduce</source>
+        <translation>切片名称的一部分，例如 F7 或 all-reduce</translation>
+    </message>
+    <message>
+        <source>Not found: %1</source>
+        <translation>未找到：%1</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n match(es)</source>
+        <translation>
+            <numerusform>%n 个匹配</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -2992,6 +3218,10 @@ Drag to change, double-click to reset.</source>
     <message>
         <source>Step time difference</source>
         <translation>单步时间差异</translation>
+    </message>
+    <message>
+        <source>the axis starts at %1</source>
+        <translation>坐标轴从 %1 开始</translation>
     </message>
 </context>
 <context>

@@ -8,6 +8,9 @@
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/timeline/timeline_of.hpp"
+#include "gui/screens/compare_dialog.hpp"
+#include "gui/screens/slice_text.hpp"
+#include "gui/screens/timeline_prompt.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
@@ -74,10 +77,19 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   knobs_ = make_knobs();
   column->addWidget(knobs_);
   knobs_->hide();
+  beside_ = make_buttons_of_trace();
+  column->addWidget(beside_);
+  beside_->hide();
+  setFocusProxy(view_);
+  column->addWidget(new TimelinePrompt(*view_, workbench));
+  inspector_->setFrameShape(QFrame::NoFrame);
+  inspector_->setAccessibleName(tr("Inspector"));
+  connect_inspector();
   QSplitter* both = make_splitter(Qt::Vertical, {{view_, 3}, {report_, 2}});
   notice_ = new EmptyNotice(
       {tr("Nothing to compare yet"),
-       tr("Open a measured trace to compare it with the scenario, choose two traces with Run > "
+       tr("Open a trace to look at it and compare it with the scenario, choose two traces with Run "
+          "> "
           "Compare two traces, or run the scenario on the Run screen."),
        tr("Choose two traces…")},
       [this] { choose_files(); }, both, *column);
@@ -92,6 +104,53 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   connect(&workbench, &Workbench::simulated, this, [this] {
     if (awaits_simulation_ && this->workbench().is_up_to_date()) lay_on_scenario();
   });
+}
+
+/// Of predicted slices in a comparison, else of the trace shown alone.
+void CompareScreen::connect_inspector() {
+  const auto unit = [this] { return workbench().preferences().values().time_unit; };
+  const auto causes = [this] { return view_->state().content.causes; };
+  connect(&view_->selection(), &TimelineSelection::slice_selected, this,
+          [this, unit, causes](qint64 slice) {
+            if (view_->tracks())
+              inspector_->setHtml(slice_html(*view_->tracks(), causes().get(), slice, unit()));
+          });
+  connect(&view_->selection(), &TimelineSelection::bubble_selected, this,
+          [this, unit, causes](qint64 after) {
+            if (view_->tracks() && causes())
+              inspector_->setHtml(bubble_html(*view_->tracks(), *causes(), after, unit()));
+          });
+  connect(&view_->selection(), &TimelineSelection::area_selected, this,
+          [this, unit, causes](const TimelineArea& area) {
+            if (view_->tracks())
+              inspector_->setHtml(area_html(*view_->tracks(), causes().get(), area, unit()));
+          });
+  connect(&view_->selection(), &TimelineSelection::area_cleared, inspector_, &QTextBrowser::clear);
+}
+
+/// Idle time of a trace by cause, as far as it can be told without the plan.
+void CompareScreen::find_causes(const std::shared_ptr<const TimelineTracks>& tracks) {
+  using Causes = std::shared_ptr<const TimelineCauses>;
+  workbench().jobs().start<Causes>(
+      {tr("Find bubble causes"), "compare.causes", false}, this,
+      [tracks](const JobContext&) {
+        return std::make_shared<const TimelineCauses>(timeline_causes_of(*tracks));
+      },
+      [this, tracks](const Causes& causes) {
+        if (view_->tracks() == tracks && !view_->state().content.is_comparison()) {
+          view_->set_causes(causes);
+          show_whole(*tracks, *causes);
+        }
+      });
+}
+
+/// The inspector of a trace without a selection: all of its compute rows.
+void CompareScreen::show_whole(const TimelineTracks& tracks, const TimelineCauses& causes) {
+  TimelineArea all{.rows = {}, .from = Nanoseconds(0), .to = tracks.end};
+  for (std::size_t row = 0; row < tracks.rows.size(); ++row)
+    if (tracks.rows[row].is_compute) all.rows.push_back(row);
+  inspector_->setHtml(
+      area_html(tracks, &causes, all, workbench().preferences().values().time_unit));
 }
 
 QWidget* CompareScreen::make_knobs() {
@@ -121,6 +180,26 @@ QWidget* CompareScreen::make_knobs() {
   return row->parentWidget();
 }
 
+QWidget* CompareScreen::make_buttons_of_trace() {
+  QHBoxLayout* row = make_row();
+  const auto add = [&](const QString& text, const QString& hint, auto&& pressed) {
+    auto* button = new QPushButton(text);
+    button->setToolTip(hint);
+    connect(button, &QPushButton::clicked, this, pressed);
+    row->addWidget(button);
+  };
+  add(tr("Compare with &scenario"), tr("Compares this trace with the scenario as it is now"),
+      [this] { lay_on_scenario(); });
+  add(tr("Compare &with…"), tr("Compares this trace with another one"), [this] {
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Predicted (or earlier) trace"), {},
+                                     tr("Traces (*.pftrace *.json *.json.gz);;All files (*)"));
+    if (!path.isEmpty()) open(path, qstring_of(shown_.measured_path));
+  });
+  row->addStretch(1);
+  return row->parentWidget();
+}
+
 void CompareScreen::add_actions(ActionSet& actions) {
   actions.add({"compare.open", MenuId::kRun, tr("Compare &two traces…"),
                tr("Opens a predicted and a measured trace"), shortcuts("Ctrl+Shift+O")},
@@ -139,15 +218,8 @@ void CompareScreen::add_actions(ActionSet& actions) {
 }
 
 void CompareScreen::choose_files() {
-  auto* dialog = new QFileDialog(this, tr("Open a predicted and a measured trace"), {},
-                                 tr("Traces (*.pftrace *.json *.json.gz);;All files (*)"));
-  dialog->setFileMode(QFileDialog::ExistingFiles);
-  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
-    if (files.size() == 2)
-      open(files[0], files[1]);
-    else
-      verdict_->setText(tr("Select two files: a predicted and a measured trace."));
-  });
+  auto* dialog = new CompareDialog(this);
+  connect(dialog, &CompareDialog::chosen, this, &CompareScreen::open);
   show_dialog(dialog);
 }
 
@@ -180,26 +252,46 @@ void CompareScreen::open(const QString& predicted, const QString& measured) {
 }
 
 bool CompareScreen::take(const OpenedFile& file) {
-  const auto* tracks = std::get_if<std::shared_ptr<const TimelineTracks>>(&file.content);
-  if (tracks == nullptr) return false;
-  const auto simulation = workbench().sound_simulation();
-  if ((*tracks)->origin != TimelineOrigin::kMeasured || !simulation) {
-    shown_ = {};
-    knobs_->hide();
-    view_->set_tracks(*tracks);
-    verdict_->setText(tr("Showing %1 only. Open a measured trace to compare it with the scenario.")
-                          .arg(qstring_of(file.path)));
-    residual_->clear();
-    notice_->give_way();
-    report_->show_notes({{qstring_of(file.path), tracks->get()}});
-    report_->show_report({});
+  if (const auto* pair = std::get_if<OpenedPair>(&file.content)) {
+    open(qstring_of(pair->first), qstring_of(pair->second));
     return true;
   }
+  const auto* tracks = std::get_if<std::shared_ptr<const TimelineTracks>>(&file.content);
+  if (tracks == nullptr) return false;
   error_before_.reset();
-  start([simulation, measured = *tracks, path = file.path] {
-    return compare_with(*simulation, measured, path);
-  });
+  show_alone(*tracks, file.path);
   return true;
+}
+
+/// A trace says nothing about the scenario until the user asks for a comparison.
+void CompareScreen::show_alone(const std::shared_ptr<const TimelineTracks>& tracks,
+                               const std::string& path) {
+  shown_ = {};
+  shown_.measured = tracks;
+  shown_.measured_path = path;
+  knobs_->hide();
+  beside_->show();
+  view_->set_tracks(tracks);
+  view_->set_causes(nullptr);
+  inspector_->clear();
+  show_streams(*tracks);
+  find_causes(tracks);
+  verdict_->setText(tr("%1: %2 slices on %3 rows, %4 · %n step(s)", nullptr,
+                       static_cast<int>(tracks->iterations.size()))
+                        .arg(qstring_of(tracks->title).toHtmlEscaped(),
+                             count_text(static_cast<qint64>(tracks->slice_count())),
+                             count_text(static_cast<qint64>(tracks->rows.size())),
+                             time_text(Ticks(tracks->end.value * kTicksPerNanosecond))));
+  residual_->clear();
+  notice_->give_way();
+  report_->show_notes({{qstring_of(path), tracks.get()}});
+  report_->show_report({});
+}
+
+/// Streams of other programs have no fixed roles, so a few ranks show all of theirs.
+void CompareScreen::show_streams(const TimelineTracks& tracks) {
+  constexpr std::size_t kMostRowsOpened = 64;
+  view_->lanes().set_all_streams_shown(tracks.rows.size() <= kMostRowsOpened);
 }
 
 /// Repeated task names carry a suffix "#2" that slices do not have: shows the first slice.
@@ -249,11 +341,15 @@ void CompareScreen::show_comparison(OpenedComparison comparison) {
   shown_ = std::move(comparison);
   notice_->give_way();
   knobs_->show();
+  beside_->hide();
+  view_->lanes().set_all_streams_shown(false);
   const QSignalBlocker quiet(morph_);
   morph_->setValue(0);
   report_->show_notes(
       {{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
   view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
+  view_->set_causes(nullptr);
+  inspector_->clear();
   show_residual();
   report_->show_report(shown_.report);
   show_verdict();

@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSlider>
+#include <QTextBrowser>
 #include <functional>
 #include <memory>
 #include "gui/screens/comparison_report.hpp"
@@ -20,7 +21,7 @@ namespace meshwright::gui {
 
 class EmptyNotice;
 
-/// Two timelines, and the result of matching their tasks.
+/// Two timelines, and the result of matching their tasks; only `measured` of a trace shown alone.
 struct OpenedComparison {
   std::shared_ptr<const TimelineTracks> predicted, measured;
   std::shared_ptr<const TimelineComparison> pairs;
@@ -34,7 +35,8 @@ class CompareScreen : public Screen {
  public:
   explicit CompareScreen(Workbench& workbench, QWidget* parent = nullptr);
   void add_actions(ActionSet& actions) override;
-  /// Compares a measured trace with the scenario; shows any other trace by itself.
+  QWidget* inspector() override { return inspector_; }
+  /// Shows a trace by itself; compares the two of an OpenedPair.
   bool take(const OpenedFile& file) override;
   /// Compares two trace files.
   void open(const QString& predicted, const QString& measured);
@@ -47,6 +49,12 @@ class CompareScreen : public Screen {
 
  private:
   QWidget* make_knobs();
+  void connect_inspector();
+  void find_causes(const std::shared_ptr<const TimelineTracks>& tracks);
+  void show_whole(const TimelineTracks& tracks, const TimelineCauses& causes);
+  QWidget* make_buttons_of_trace();
+  void show_alone(const std::shared_ptr<const TimelineTracks>& tracks, const std::string& path);
+  void show_streams(const TimelineTracks& tracks);
   void choose_files();
   void start(const std::function<OpenedComparison()>& open);
   void show_comparison(OpenedComparison comparison);
@@ -66,11 +74,12 @@ class CompareScreen : public Screen {
   QDoubleSpinBox* offset_ = new QDoubleSpinBox;
   QLabel* verdict_ = new QLabel;
   QLabel* residual_ = new QLabel;
-  QWidget* knobs_;
+  QWidget *knobs_, *beside_;
   QSlider* morph_ = new QSlider(Qt::Horizontal);
   QPushButton* recalibrate_ = new QPushButton(tr("Re&calibrate"));
   TimelineView* view_ = new TimelineView;
   ComparisonReport* report_ = new ComparisonReport;
+  QTextBrowser* inspector_ = new QTextBrowser(this);
   EmptyNotice* notice_;
   OpenedComparison shown_;
   std::optional<double> error_before_;

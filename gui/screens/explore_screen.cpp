@@ -1,10 +1,11 @@
 #include "gui/screens/explore_screen.hpp"
 
-#include <QShortcut>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "core/base/value_named.hpp"
 #include "gui/screens/slice_text.hpp"
+#include "gui/screens/timeline_prompt.hpp"
 #include "gui/session/edited_schedule.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
@@ -16,9 +17,11 @@ namespace {
 
 QString assumption_text(FormulaAssumption assumption) {
   const std::array texts{ExploreScreen::tr("equal stage times"),
-                         ExploreScreen::tr("free communication"), ExploreScreen::tr("m ≥ p"),
+                         ExploreScreen::tr("free communication"),
+                         ExploreScreen::tr("m ≥ p"),
                          ExploreScreen::tr("m divisible by p"),
-                         ExploreScreen::tr("equal F, B and W times")};
+                         ExploreScreen::tr("equal F, B and W times"),
+                         ExploreScreen::tr("m ≥ 2 p − 2")};
   return entry_of(texts, assumption);
 }
 
@@ -31,7 +34,7 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   column->addWidget(problems_);
-  column->addWidget(field_);
+  column->addWidget(new TimelinePrompt(*view_, workbench));
   column->addWidget(make_splitter(Qt::Vertical, {{view_, 2}, {table_, 1}}), 1);
   table_->hide();
   column->addWidget(legend_);
@@ -40,18 +43,11 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   formula_->setTextFormat(Qt::RichText);
   formula_->setWordWrap(true);
   formula_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  setFocusProxy(view_);
   problems_->setContentsMargins(10, 6, 10, 6);
   problems_->setProperty("role", "problem");
   problems_->setWordWrap(true);
   problems_->hide();
-  field_->setClearButtonEnabled(true);
-  field_->hide();
-  connect(field_, &QLineEdit::returnPressed, this, &ExploreScreen::take_answer);
-  auto* leave = new QShortcut(Qt::Key_Escape, field_, nullptr, nullptr, Qt::WidgetShortcut);
-  connect(leave, &QShortcut::activated, this, [this] {
-    field_->hide();
-    view_->setFocus();
-  });
   inspector_->setFrameShape(QFrame::NoFrame);
   inspector_->setAccessibleName(tr("Inspector"));
   view_->set_placeholder(tr("Simulating…"));
@@ -72,6 +68,8 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
 }
 
 void ExploreScreen::connect_view() {
+  connect(&view_->lanes(), &TimelineLanes::arranged, this, &ExploreScreen::show_legend);
+  connect(&view_->appearance(), &TimelineAppearance::changed, this, &ExploreScreen::show_legend);
   connect(&view_->selection(), &TimelineSelection::slice_selected, this,
           &ExploreScreen::show_slice);
   connect(&view_->selection(), &TimelineSelection::bubble_selected, this, [this](qint64 after) {
@@ -79,12 +77,10 @@ void ExploreScreen::connect_view() {
     const auto causes = workbench().causes();
     if (s && causes)
       inspector_->setHtml(
-          bubble_html(*s, *causes, after, workbench().preferences().values().time_unit));
+          bubble_html(*s->tracks, *causes, after, workbench().preferences().values().time_unit));
   });
   connect(&view_->selection(), &TimelineSelection::area_selected, this, &ExploreScreen::show_area);
   connect(&view_->selection(), &TimelineSelection::area_cleared, this, [this] { show_slice(-1); });
-  connect(view_, &TimelineView::search_requested, this, [this] { ask_for(false); });
-  connect(view_, &TimelineView::go_to_requested, this, [this] { ask_for(true); });
   connect(&view_->editing(), &TimelineEditing::order_edited, this, &ExploreScreen::take_order);
   connect(&view_->editing(), &TimelineEditing::slowdown_requested, this,
           [this](int pipeline_rank, double factor, bool is_final) {
@@ -116,9 +112,24 @@ void ExploreScreen::show_simulation() {
   problems_->setVisible(!problems.isEmpty());
   if (!s->is_sound()) return;
   show_tracks();
-  legend_->show_kinds(s->kinds);
+  show_legend();
   show_formula();
   if (!overview_.isActive()) overview_.start();
+}
+
+void ExploreScreen::show_legend() {
+  const auto s = workbench().sound_simulation();
+  if (!s) return;
+  const auto& lanes = view_->lanes().arrangement();
+  const SceneStyle& style = view_->appearance().style();
+  legend_->show_content(
+      {.kinds = s->kinds,
+       .has_chunks = s->plan.strategy.degrees.chunks > 1,
+       .has_causes = style.bubble_causes,
+       .has_memory = lanes != nullptr &&
+                     std::any_of(lanes->lanes.begin(), lanes->lanes.end(),
+                                 [](const Lane& lane) { return lane.kind == LaneKind::kMemory; }),
+       .microbatch_colors = style.microbatch_colors});
 }
 
 void ExploreScreen::show_tracks() {
@@ -171,13 +182,13 @@ void ExploreScreen::show_slice(qint64 slice) {
   const TimeUnit unit = workbench().preferences().values().time_unit;
   const auto causes = workbench().causes();
   inspector_->setHtml(slice < 0 ? overview_html(*s, unit)
-                                : slice_html(*s, causes.get(), slice, unit));
+                                : slice_html(*s->tracks, causes.get(), slice, unit));
 }
 
 void ExploreScreen::show_area(const TimelineArea& area) {
   const auto s = workbench().sound_simulation();
   if (s)
-    inspector_->setHtml(area_html(*s, workbench().causes().get(), area,
+    inspector_->setHtml(area_html(*s->tracks, workbench().causes().get(), area,
                                   workbench().preferences().values().time_unit));
 }
 
@@ -185,47 +196,6 @@ void ExploreScreen::apply_preferences() {
   const PreferenceValues& values = workbench().preferences().values();
   gui::apply_preferences(*view_, values);
   legend_->set_colors(timeline_colors_of(values));
-}
-
-void ExploreScreen::ask_for(bool is_place) {
-  field_is_for_place_ = is_place;
-  field_->clear();
-  field_->setPlaceholderText(is_place ? tr("Rank, time or both, for example r12 3.5ms")
-                                      : tr("Part of a slice name, for example F7 or all-reduce"));
-  field_->setAccessibleName(field_->placeholderText());
-  field_->show();
-  field_->setFocus(Qt::ShortcutFocusReason);
-}
-
-void ExploreScreen::take_answer() {
-  if (field_is_for_place_) {
-    if (!view_->navigation().go_to(field_->text())) {
-      workbench().log(tr("Not found: %1").arg(field_->text()));
-      return;
-    }
-  } else {
-    search(field_->text().trimmed());
-  }
-  field_->hide();
-  view_->setFocus();
-}
-
-void ExploreScreen::search(const QString& text) {
-  const auto tracks = view_->tracks();
-  if (tracks == nullptr || text.isEmpty()) {
-    view_->navigation().show_hits({});
-    return;
-  }
-  workbench().jobs().start<std::vector<std::uint32_t>>(
-      {tr("Search"), "explore.search", false}, this,
-      [tracks, wanted = text.toStdString()](const JobContext&) {
-        return slices_named(*tracks, wanted);
-      },
-      [this, tracks](const std::vector<std::uint32_t>& found) {
-        if (view_->tracks() != tracks) return;  // superseded by another timeline
-        view_->navigation().show_hits(found);
-        workbench().log(tr("%n match(es)", nullptr, static_cast<int>(found.size())));
-      });
 }
 
 // ---- editing ------------------------------------------------------------------------------------

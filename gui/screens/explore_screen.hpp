@@ -3,7 +3,6 @@
 #pragma once
 
 #include <QLabel>
-#include <QLineEdit>
 #include <QTextBrowser>
 #include <QTimer>
 #include <functional>
@@ -32,11 +31,9 @@ class ExploreScreen : public Screen {
   void add_edit_actions(ActionSet& actions);
   void add_export_actions(ActionSet& actions);
   void add_view_switches(ActionSet& actions);
-  void ask_for(bool is_place);
-  void take_answer();
-  void search(const QString& text);
   void show_simulation();
   void show_tracks();
+  void show_legend();
   void show_causes();
   void show_ghost();
   void show_formula();
@@ -60,8 +57,6 @@ class ExploreScreen : public Screen {
 
   TimelineView* view_ = new TimelineView;
   SliceTable* table_ = new SliceTable(*view_);  ///< hidden by default
-  QLineEdit* field_ = new QLineEdit;            ///< input for search and go-to; hidden by default
-  bool field_is_for_place_ = false;             ///< rank or time, not a search
   QLabel* formula_ = new QLabel;
   QLabel* problems_ = new QLabel;
   LegendStrip* legend_ = new LegendStrip;

@@ -3,6 +3,7 @@
 #include "gui/screens/calibration_screen.hpp"
 #include "gui/screens/compare_screen.hpp"
 #include "gui/screens/explore_screen.hpp"
+#include "gui/screens/lecture_screen.hpp"
 #include "gui/screens/memory_screen.hpp"
 #include "gui/screens/plans_screen.hpp"
 #include "gui/screens/run_screen.hpp"
@@ -18,7 +19,7 @@ std::vector<Screen*> make_screens(Workbench& workbench, QWidget* parent) {
       new PlansScreen(workbench, parent),       new CompareScreen(workbench, parent),
       new RunScreen(workbench, parent),         new TopologyScreen(workbench, parent),
       new MemoryScreen(workbench, parent),      new SweepScreen(workbench, parent),
-      new CalibrationScreen(workbench, parent),
+      new CalibrationScreen(workbench, parent), new LectureScreen(workbench, parent),
   };
 }
 

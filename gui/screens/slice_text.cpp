@@ -2,6 +2,7 @@
 
 #include <QObject>
 #include <array>
+#include <numeric>
 
 #include "gui/text/number_text.hpp"
 #include "gui/text/part_names.hpp"
@@ -49,26 +50,26 @@ QString place_text(const TimelineTracks& tracks, std::size_t slice) {
   return text;
 }
 
-bool has_slice(const Simulation& s, qint64 slice) {
-  return s.tracks && slice >= 0 && static_cast<std::size_t>(slice) < s.tracks->slice_count();
+bool has_slice(const TimelineTracks& tracks, qint64 slice) {
+  return slice >= 0 && static_cast<std::size_t>(slice) < tracks.slice_count();
 }
 
-QString chain_html(const Simulation& s, const TimelineCauses& causes, std::size_t slice,
+QString chain_html(const TimelineTracks& tracks, const TimelineCauses& causes, std::size_t slice,
                    TimeUnit unit) {
   QString html;
   constexpr std::size_t kMostLinks = 10;
-  for (const std::uint32_t link : chain_of_causes(causes, *s.tracks, slice, kMostLinks))
+  for (const std::uint32_t link : chain_of_causes(causes, tracks, slice, kMostLinks))
     html += QString("<br>← %1, %2")
-                .arg(place_text(*s.tracks, link), duration(s.tracks->duration_of(link), unit));
+                .arg(place_text(tracks, link), duration(tracks.duration_of(link), unit));
   return html;
 }
 
 }  // namespace
 
-QString slice_html(const Simulation& s, const TimelineCauses* causes, qint64 at, TimeUnit unit) {
-  if (!has_slice(s, at)) return {};
+QString slice_html(const TimelineTracks& tracks, const TimelineCauses* causes, qint64 at,
+                   TimeUnit unit) {
+  if (!has_slice(tracks, at)) return {};
   const auto slice = static_cast<std::size_t>(at);
-  const TimelineTracks& tracks = *s.tracks;
   QString html = "<h3>" + place_text(tracks, slice) + "</h3>";
   Table table;
   table.row(QObject::tr("Kind"), html_of(name_of(tracks.kind[slice])));
@@ -81,16 +82,15 @@ QString slice_html(const Simulation& s, const TimelineCauses* causes, qint64 at,
   }
   html += table.html();
   if (causes != nullptr)
-    html += "<p>" + QObject::tr("Start time determined by") + chain_html(s, *causes, slice, unit) +
-            "</p>";
+    html += "<p>" + QObject::tr("Start time determined by") +
+            chain_html(tracks, *causes, slice, unit) + "</p>";
   return html + "<p><code>" + html_of(full_name(tracks, slice)) + "</code></p>";
 }
 
-QString bubble_html(const Simulation& s, const TimelineCauses& causes, qint64 after,
+QString bubble_html(const TimelineTracks& tracks, const TimelineCauses& causes, qint64 after,
                     TimeUnit unit) {
-  if (!has_slice(s, after)) return {};
+  if (!has_slice(tracks, after)) return {};
   const auto slice = static_cast<std::size_t>(after);
-  const TimelineTracks& tracks = *s.tracks;
   const std::size_t row = tracks.row_of(slice);
   const Nanoseconds to = tracks.start_of(slice);
   const Nanoseconds from =
@@ -102,12 +102,13 @@ QString bubble_html(const Simulation& s, const TimelineCauses& causes, qint64 af
     if (part.from >= from && part.to <= to)
       table.row(cause_text(part.cause), duration(part.to - part.from, unit));
   html += table.html();
-  return html + "<p>" + QObject::tr("Waiting for") + chain_html(s, causes, slice, unit) + "</p>";
+  return html + "<p>" + QObject::tr("Waiting for") + chain_html(tracks, causes, slice, unit) +
+         "</p>";
 }
 
-QString area_html(const Simulation& s, const TimelineCauses* causes, const TimelineArea& area,
-                  TimeUnit unit) {
-  const AreaStatistics statistics = area_statistics(*s.tracks, area, causes);
+QString area_html(const TimelineTracks& tracks, const TimelineCauses* causes,
+                  const TimelineArea& area, TimeUnit unit) {
+  const AreaStatistics statistics = area_statistics(tracks, area, causes);
   QString html = "<h3>" +
                  QObject::tr("%1 on %n row(s)", nullptr, static_cast<int>(statistics.rows.size()))
                      .arg(duration(statistics.span, unit)) +
@@ -149,6 +150,17 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
   for (int c = 0; c < kBubbleCauseCount; ++c)
     add(part_name(static_cast<BubbleCause>(c)), shares.bubble[static_cast<std::size_t>(c)]);
   html += table.html();
+  html += "<h3>" + QObject::tr("Bubble") + "</h3>";
+  Table bubble;
+  bubble.row(QObject::tr("of the period, mean over ranks"),
+             percent_text(s.evaluation.bubble_of_period));
+  bubble.row(QObject::tr("of the period, busiest rank"),
+             percent_text(s.evaluation.busiest_rank_bubble));
+  bubble.row(QObject::tr("of the pipeline makespan, mean over ranks"),
+             percent_text(s.evaluation.bubble_of_makespan));
+  bubble.row(QObject::tr("of the step time, mean over ranks"),
+             percent_text(std::accumulate(shares.bubble.begin(), shares.bubble.end(), 0.0)));
+  html += bubble.html();
   html += "<h3>" + QObject::tr("Plan") + "</h3>";
   Table plan;
   plan.row(QObject::tr("Step time"), time_text(s.evaluation.step_time, unit));

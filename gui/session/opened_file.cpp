@@ -1,6 +1,7 @@
 #include "gui/session/opened_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
@@ -94,13 +95,50 @@ OpenedContent read_content(const std::string& path, const std::string& text,
 
 }  // namespace
 
+namespace {
+
+/// The traces in a folder, by name: one file per rank.
+std::vector<std::string> traces_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() &&
+        (is_trace_name(entry.path().string()) || entry.path().extension() == ".json"))
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  if (paths.empty())
+    throw InputError(Diagnostic{folder, "no traces in this folder",
+                                "open a folder with one Kineto file (.json or .json.gz) per rank"});
+  return paths;
+}
+
+bool contains_all_ranks(const std::string& path) {
+  return ends_with(path, ".pftrace") || ends_with(path, ".perfetto-trace");
+}
+
+OpenedContent read_traces(const std::vector<std::string>& paths,
+                          const TraceFileProgress& progress) {
+  const auto read = [&] {
+    return std::make_shared<const TimelineTracks>(read_trace_files(paths, progress));
+  };
+  if (paths.size() != 2) return read();
+  const OpenedPair pair{paths[0], paths[1]};
+  if (contains_all_ranks(paths[0]) || contains_all_ranks(paths[1])) return pair;
+  try {
+    return read();
+  } catch (const InputError&) {
+    return pair;  // the comparison reports files that cannot be read
+  }
+}
+
+}  // namespace
+
 OpenedFile open_files(const std::vector<std::string>& paths,
                       const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
+  if (paths.size() == 1 && std::filesystem::is_directory(paths.front()))
+    return {paths.front(), read_traces(traces_in(paths.front()), {.report = progress})};
   const bool are_traces =
       paths.size() > 1 || std::any_of(paths.begin(), paths.end(), is_trace_name);
-  if (are_traces)
-    return {paths.front(),
-            std::make_shared<const TimelineTracks>(read_trace_files(paths, {.report = progress}))};
+  if (are_traces) return {paths.front(), read_traces(paths, {.report = progress})};
   const std::string text = read_file(paths.front(), kLargestTraceFile);
   return {paths.front(), read_content(paths.front(), text, {.report = progress})};
 }

@@ -21,17 +21,21 @@ struct OpenedModel {
 struct OpenedCluster {
   NamedText text;
 };
+/// Two timelines that are not ranks of one run, to be compared: their paths.
+struct OpenedPair {
+  std::string first, second;
+};
 using OpenedContent = std::variant<PlanFile, std::shared_ptr<const TimelineTracks>, Calibration,
-                                   ImportedSchedule, OpenedModel, OpenedCluster>;
+                                   ImportedSchedule, OpenedModel, OpenedCluster, OpenedPair>;
 
 struct OpenedFile {
   std::string path;  ///< the first one of several traces
   OpenedContent content;
 };
 
-/// Runs in a job. Several paths must be the traces of the ranks of one
-/// run. Models and clusters are validated. Throws InputError with file and
-/// location, also for unrecognized formats. `progress` may throw to stop.
+/// Runs in a job. Several paths must be the traces of the ranks of one run, as must be the files of
+/// a folder; two other traces become an OpenedPair. Models and clusters are validated. Throws
+/// InputError with file and location, also for unrecognized formats. `progress` may throw to stop.
 OpenedFile open_files(const std::vector<std::string>& paths,
                       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
 

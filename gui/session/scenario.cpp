@@ -69,14 +69,14 @@ const std::vector<Recompute>& recompute_choices() {
 
 std::vector<Example> example_scenarios() {
   std::vector<Example> examples;
-  examples.push_back({"textbook", default_scenario()});
+  examples.push_back(
+      {"textbook", scenario_of(Job{"gpt2-medium", "dgx-a100", 1, 4, 1, 1, 8, 1, 1024, "1f1b"})});
   Scenario& textbook = examples.back().scenario;
-  textbook.strategy.degrees.pipeline = 4;
-  set_microbatches(textbook, 8);
   textbook.what_if.forward = milliseconds(10);
   textbook.what_if.backward_input = milliseconds(10);
   textbook.what_if.backward_weight = milliseconds(10);
   textbook.what_if.message = Ticks();
+  textbook.what_if.optimizer = Ticks();
   examples.push_back({"interleaving", scenario_of(Job{"gpt3-175b", "dgx-a100", 8, 8, 3, 1, 16, 1,
                                                       2048, "interleaved-1f1b"})});
   examples.push_back({"zero-bubble", scenario_of(Job{"llama-3.1-70b", "dgx-h100", 8, 8, 1, 1, 24, 1,

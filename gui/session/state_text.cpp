@@ -13,7 +13,9 @@
 #include <sstream>
 
 #include "core/base/number_from_text.hpp"
+#include "core/formats/file.hpp"
 #include "core/formats/plan.hpp"
+#include "core/schedule/schedule.hpp"
 #include "gui/text/qstring_of.hpp"
 
 namespace meshwright::gui {
@@ -58,6 +60,7 @@ std::string what_if_text(const WhatIf& w) {
   add("tB", w.backward_input);
   add("tW", w.backward_weight);
   add("tC", w.message);
+  add("tO", w.optimizer);
   if (!w.slowness.empty()) text += fmt::format(" slow={}", fmt::join(w.slowness, ","));
   return text.empty() ? text : " #" + text;
 }
@@ -91,8 +94,10 @@ void read_what_if(const std::string& word, WhatIf& what_if) {
     what_if.backward_weight = time;
   else if (name == "tC")
     what_if.message = time;
+  else if (name == "tO")
+    what_if.optimizer = time;
   else
-    refuse(word, "unknown name after the '#'; expected tF, tB, tW, tC or slow");
+    refuse(word, "unknown name after the '#'; expected tF, tB, tW, tC, tO or slow");
 }
 
 /// Parsed as a plan file, so that its reader validates keys and values.
@@ -133,16 +138,47 @@ std::string to_state_text(const Scenario& s) {
   return text + what_if_text(s.what_if);
 }
 
+namespace {
+
+/// Lines from a README or a shell: without prompt, continuation marks and output options.
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) {
+    if (word == "\\" || word == "$" || word == "--json" || word == "--all-ranks") continue;
+    if (word == "-o" || word == "--output")
+      stream >> word;
+    else
+      words.push_back(word);
+  }
+  return words;
+}
+
+/// `--gpus` gives the data-parallel size, as on the command line.
+void divide_gpus(double gpus, Strategy& strategy) {
+  ParallelDegrees& d = strategy.degrees;
+  const std::int64_t of_replica = rank_count(d) / d.data;
+  const auto all = static_cast<std::int64_t>(gpus);
+  if (all <= 0 || all % of_replica != 0)
+    refuse("--gpus",
+           fmt::format("{} is not a multiple of the {} ranks of one replica", gpus, of_replica));
+  d.data = static_cast<int>(all / of_replica);
+}
+
+}  // namespace
+
 Scenario scenario_from_state_text(std::string_view text) {
   constexpr std::size_t kLongest = 1 << 16;
   if (text.size() > kLongest) refuse("line", "line is too long");
-  std::istringstream stream{std::string(text)};
-  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  const std::vector<std::string> words = words_of(text);
   Scenario s;
   QJsonObject strategy;
   std::map<QString, std::string> sources;
   const auto comment = std::find(words.begin(), words.end(), "#");
   for (auto word = words.begin(); word != comment; ++word) {
+    if (word->ends_with(".json") && !word->starts_with("--")) {
+      return scenario_of(plan_file_from_json(read_file(*word), *word));
+    }
     if (!word->starts_with("--")) {
       if (*word != "meshwright" && *word != "simulate") refuse(*word, "unexpected argument");
       continue;
@@ -164,7 +200,12 @@ Scenario scenario_from_state_text(std::string_view text) {
   s.model = find_model(sources["model"]);
   s.cluster = find_cluster(sources["cluster"]);
   s.calibration_file = sources["calibration"];
+  const QJsonValue gpus = strategy.take("gpus");
+  if (const int chunks = strategy.value("vpp").toInt(1);
+      chunks > 1 && !strategy.contains("schedule"))
+    strategy["schedule"] = qstring_of(default_schedule(chunks));
   s.strategy = strategy_of(strategy);
+  if (gpus.isDouble() && !strategy.contains("dp")) divide_gpus(gpus.toDouble(), s.strategy);
   return s;
 }
 

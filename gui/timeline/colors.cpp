@@ -12,11 +12,13 @@ constexpr Argb with_alpha(std::uint32_t rgb, std::uint32_t alpha) { return alpha
 using SliceColors = std::array<Argb, kSliceKindCount>;
 
 /// In the order of SliceKind: F, B, I, W, optimizer,
-/// collective, send, receive, recompute, copy, kernel, host.
+/// collective, send, receive, recompute, copy, kernel, matmul, attention, normalization,
+/// elementwise, host.
 SliceColors slice_colors(SlicePalette palette) {
   SliceColors colors{opaque(0x0072b2), opaque(0xe69f00), opaque(0x56b4e9), opaque(0x009e73),
                      opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0xb05a8a),
-                     opaque(0x999999), opaque(0xbcbd22), opaque(0x4a7fb5), opaque(0xa0a0a0)};
+                     opaque(0x999999), opaque(0xbcbd22), opaque(0x4a7fb5), opaque(0x0072b2),
+                     opaque(0xe69f00), opaque(0x009e73), opaque(0x56b4e9), opaque(0xa0a0a0)};
   switch (palette) {
     case SlicePalette::kOkabeIto:
       break;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -39,18 +41,6 @@ class CounterLanePainter : private LaneCanvas {
     for (int y = top; y < bottom; ++y) pixels.row(y)[x] = color;
   }
 
-  /// Memory that is constant over the step is paler than memory that varies.
-  std::array<Argb, kMemoryClassCount> memory_colors() const {
-    std::array<Argb, kMemoryClassCount> color = colors().memory;
-    constexpr Argb kVeil = 0xa0000000U;
-    for (const MemoryClass steady : {MemoryClass::kWeights, MemoryClass::kGradients,
-                                     MemoryClass::kOptimizer, MemoryClass::kReserved}) {
-      Argb& pale = color[static_cast<std::size_t>(steady)];
-      pale = blended(pale, (colors().row_stripe & 0xffffffU) | kVeil);
-    }
-    return color;
-  }
-
   void paint_memory() const {
     const auto& curves = tracks().memory;
     const auto curve = std::find_if(curves.begin(), curves.end(),
@@ -60,7 +50,9 @@ class CounterLanePainter : private LaneCanvas {
     const auto top = kHeadroom * static_cast<double>(
                                      std::max({peak_of(*curve), curve->capacity, Bytes(1)}).value);
     const std::vector<const MemoryPoint*> points = memory_of_pixels(*curve, window);
-    const std::array<Argb, kMemoryClassCount> color = memory_colors();
+    std::array<Argb, kMemoryClassCount> color{};
+    for (std::size_t c = 0; c < kMemoryClassCount; ++c)
+      color[c] = lane_color(colors(), static_cast<MemoryClass>(c));
     const int end = end_pixel(static_cast<float>(window.pixel_of(tracks().end)), pixels.width);
     for (int x = 0; x < end; ++x) {
       const MemoryPoint* point = points[static_cast<std::size_t>(x)];
@@ -76,8 +68,19 @@ class CounterLanePainter : private LaneCanvas {
     const int y = static_cast<int>(
         std::lround(pixels.height * (1 - static_cast<double>(curve->capacity.value) / top)));
     if (y < 0 || y >= pixels.height) return;
-    for (int x = 0; x < pixels.width; ++x)
-      if (x / scaled(4) % 2 == 0) pixels.row(y)[x] = colors().slower;
+    for (int line = y; line < std::min(pixels.height, y + scaled(2)); ++line)
+      for (int x = 0; x < pixels.width; ++x)
+        if (x / scaled(4) % 2 == 0) pixels.row(line)[x] = colors().slower;
+    if (scene.fonts == nullptr) return;
+    constexpr double kGiB = 1 << 30;
+    const LabelFont& font = scene.fonts->small;
+    const std::string text =
+        fmt::format("{:.0f} GiB", static_cast<double>(curve->capacity.value) / kGiB);
+    const int below = y + scaled(3), width = font.width_of(text) + scaled(4);
+    if (below + font.height() > pixels.height || width > pixels.width) return;
+    for (int line = below; line < below + font.height(); ++line)
+      std::fill_n(pixels.row(line), width, colors().background);
+    font.draw(pixels, scaled(2), below, text, colors().slower);
   }
 
   void paint_in_flight() const {
@@ -154,5 +157,20 @@ class CounterLanePainter : private LaneCanvas {
 }  // namespace
 
 void paint_counter_lane(const LaneCanvas& canvas) { CounterLanePainter(canvas).paint(); }
+
+/// Memory that is constant over the step is paler than memory that varies.
+Argb lane_color(const TimelineColors& colors, MemoryClass memory_class) {
+  constexpr Argb kVeil = 0xa0000000U;
+  const Argb color = colors.memory[static_cast<std::size_t>(memory_class)];
+  switch (memory_class) {
+    case MemoryClass::kWeights:
+    case MemoryClass::kGradients:
+    case MemoryClass::kOptimizer:
+    case MemoryClass::kReserved:
+      return blended(color, (colors.row_stripe & 0xffffffU) | kVeil);
+    default:
+      return color;
+  }
+}
 
 }  // namespace meshwright::gui

@@ -23,10 +23,14 @@ enum class SliceKind : std::uint8_t {
   kReceive,
   kRecompute,
   kCopy,    ///< memory copies and sets
-  kKernel,  ///< device work of an unknown pass
-  kHost     ///< CPU work
+  kKernel,  ///< device work of an unknown pass and family
+  kMatmul,  ///< kernels of a family, as told by their names
+  kAttention,
+  kNormalization,  ///< norms, softmax and other reductions
+  kElementwise,
+  kHost  ///< CPU work
 };
-inline constexpr int kSliceKindCount = 12;
+inline constexpr int kSliceKindCount = 16;
 
 /// "F", "B", "I", "W", "optimizer", "collective", …
 std::string_view name_of(SliceKind kind);
@@ -36,6 +40,11 @@ constexpr bool is_pass(SliceKind kind) { return kind <= SliceKind::kBackwardWeig
 constexpr bool is_communication(SliceKind kind) {
   return kind == SliceKind::kCollective || kind == SliceKind::kSend || kind == SliceKind::kReceive;
 }
+constexpr bool is_kernel(SliceKind kind) {
+  return kind >= SliceKind::kKernel && kind <= SliceKind::kElementwise;
+}
+/// The family of a compute kernel by its name: "ampere_sgemm_128x64_tn" is a matmul.
+SliceKind kernel_family(std::string_view name);
 
 /// Rounds down to whole nanoseconds.
 constexpr Nanoseconds floor_nanoseconds(Ticks time) {

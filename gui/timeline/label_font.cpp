@@ -4,6 +4,7 @@
 #include <QImage>
 #include <QPainter>
 #include <algorithm>
+#include <cmath>
 
 namespace meshwright::gui {
 
@@ -57,5 +58,13 @@ void LabelFont::draw(const PixelRows& pixels, int x, int y, std::string_view tex
     x += g.advance;
   }
 }
+
+QFont smaller(QFont font) {
+  constexpr double kSmaller = 0.75;
+  font.setPixelSize(std::max(1, static_cast<int>(std::lround(font.pixelSize() * kSmaller))));
+  return font;
+}
+
+LabelFonts::LabelFonts(const QFont& font) : normal(font), small(smaller(font)) {}
 
 }  // namespace meshwright::gui

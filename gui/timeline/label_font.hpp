@@ -43,4 +43,15 @@ class LabelFont {
   int height_ = 0;
 };
 
+/// The same font for narrow boxes; requires a size in pixels.
+QFont smaller(QFont font);
+
+/// The font of labels, given with its size in pixels, and a smaller one for numbers in narrow
+/// boxes.
+struct LabelFonts {
+  explicit LabelFonts(const QFont& font);
+  LabelFont normal, small;
+  const LabelFont& of(bool is_small) const { return is_small ? small : normal; }
+};
+
 }  // namespace meshwright::gui

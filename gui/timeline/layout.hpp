@@ -102,9 +102,9 @@ std::optional<std::size_t> lane_at(const LaneArrangement& arrangement, int y, in
 
 // ---- draw lists ---------------------------------------------------------------------------------
 
-inline constexpr double kBoxWidth = 3.0;     ///< narrower slices are merged into pixels
-inline constexpr double kLabelWidth = 14.0;  ///< narrower boxes have no label
-inline constexpr double kHatchWidth = 5.0;   ///< narrower idle parts are not hatched
+inline constexpr double kBoxWidth = 3.0;    ///< narrower slices are merged into pixels
+inline constexpr double kLabelWidth = 7.0;  ///< narrower boxes have no label
+inline constexpr double kHatchWidth = 5.0;  ///< narrower idle parts are not hatched
 inline constexpr std::uint16_t kFullShare = 65535;
 
 struct SliceBox {

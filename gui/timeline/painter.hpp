@@ -34,7 +34,7 @@ struct SceneStyle {
 struct TimelineScene {
   TimelineContent content;
   std::shared_ptr<const LaneArrangement> arrangement;
-  std::shared_ptr<const LabelFont> font;
+  std::shared_ptr<const LabelFonts> fonts;
   TimeWindow window;  ///< width in pixels, not device pixels
   int height = 0, scroll = 0;
   SceneStyle style;
@@ -52,6 +52,17 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool = nullptr,
 
 /// The same as vector graphics at (0, 0), for PDF and SVG: boxes and runs of equal pixels.
 void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter);
+
+// ---- marks that legends repeat ------------------------------------------------------------------
+
+/// True if the hatch pattern of a cause covers the pixel: causes differ in pattern, not in color.
+bool is_hatched(IdleCause cause, int x, int y, int step);
+/// Height of the stripe at the bottom of passes of all model chunks but the first.
+inline constexpr int kChunkStripe = 3;
+/// True for passes of model chunks after the first, whose stage is the pipeline rank.
+bool is_later_chunk(const TimelineTracks& tracks, std::size_t row, std::size_t slice);
+/// Color of a memory class in counter lanes: those that do not change are muted.
+Argb lane_color(const TimelineColors& colors, MemoryClass memory_class);
 
 /// Overview strip of the whole timeline: the compute rows scaled down to `height` pixels.
 QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors, int width,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/timeline/box_label.hpp"
 #include "gui/timeline/painter.hpp"
 
 namespace meshwright::gui {
@@ -29,7 +30,8 @@ class VectorLane {
     draw_lane(tracks, row, window, causes, drawing);
     paint_folded(drawing);
     for (const IdleBox& idle : drawing.idle) hatch(idle);
-    for (const SliceBox& box : drawing.boxes) paint_box(tracks, box);
+    const bool with_kind = kinds_fit(tracks, drawing.boxes, place_.width(), width_of_);
+    for (const SliceBox& box : drawing.boxes) paint_box(tracks, box, with_kind);
   }
 
  private:
@@ -114,7 +116,7 @@ class VectorLane {
     painter_.restore();
   }
 
-  void paint_box(const TimelineTracks& tracks, const SliceBox& box) {
+  void paint_box(const TimelineTracks& tracks, const SliceBox& box, bool with_kind) {
     const double left = std::max(0.0F, box.left);
     const double right = std::min(place_.width(), static_cast<double>(box.right));
     const Argb with =
@@ -125,18 +127,29 @@ class VectorLane {
     painter_.setBrush(color(with));
     painter_.setPen(QPen(color(scene_.style.colors.background), 0.4));
     painter_.drawRect(rect);
-    const QString name = QString::fromStdString(short_name(tracks, box.slice));
-    if (right - left < kLabelWidth || place_.height() < 10 ||
-        painter_.fontMetrics().horizontalAdvance(name) > right - left - 2)
-      return;
+    if (is_later_chunk(tracks, static_cast<std::size_t>(lane_.row), box.slice))
+      painter_.fillRect(rect.adjusted(0, rect.height() - kChunkStripe, 0, 0), color(text_on(with)));
+    if (right - left < kLabelWidth || place_.height() < 10) return;
+    const BoxLabel label =
+        box_label(tracks, box.slice, label_room(left, right), with_kind, width_of_);
+    if (label.text.empty()) return;
+    const QFont normal = painter_.font();
+    if (label.is_small) painter_.setFont(smaller(normal));
     painter_.setPen(color(text_on(with)));
-    painter_.drawText(rect, Qt::AlignCenter, name);
+    painter_.drawText(rect, Qt::AlignCenter, QString::fromStdString(label.text));
+    painter_.setFont(normal);
   }
 
   const TimelineScene& scene_;
   const Lane& lane_;
   QRectF place_;
   QPainter& painter_;
+  TextWidth width_of_ = [this](std::string_view text, bool is_small) {
+    const QFont& font = painter_.font();
+    const QFontMetrics metrics(is_small ? smaller(font) : font, painter_.device());
+    return metrics.horizontalAdvance(
+        QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())));
+  };
 };
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <cctype>
 
+#include "gui/timeline/box_label.hpp"
 #include "gui/timeline/lane_painter.hpp"
 
 namespace meshwright::gui {
-namespace {
 
-/// True if the hatch pattern of a cause covers the pixel: causes differ in pattern, not in color.
 bool is_hatched(IdleCause cause, int x, int y, int step) {
   const auto on = [&](int value) { return ((value % step) + step) % step < std::max(1, step / 7); };
   switch (cause) {
@@ -24,6 +22,14 @@ bool is_hatched(IdleCause cause, int x, int y, int step) {
   return false;
 }
 
+bool is_later_chunk(const TimelineTracks& tracks, std::size_t row, std::size_t slice) {
+  const std::int32_t stage = tracks.label_of(slice).stage;
+  const std::int32_t pipeline_rank = tracks.rows[row].pipeline_rank;
+  return is_pass(tracks.kind[slice]) && stage >= 0 && pipeline_rank >= 0 && stage != pipeline_rank;
+}
+
+namespace {
+
 class SliceLanePainter : private LaneCanvas {
  public:
   explicit SliceLanePainter(const LaneCanvas& canvas) : LaneCanvas(canvas) {}
@@ -37,6 +43,7 @@ class SliceLanePainter : private LaneCanvas {
     for (int y = 0; y < pixels.height; ++y) std::copy(line.begin(), line.end(), pixels.row(y));
     for (const IdleBox& idle : drawing_.idle) hatch(idle);
     for (const SliceBox& box : drawing_.boxes) paint_box(box);
+    paint_labels();
     if (style().critical_path && causes() != nullptr) paint_critical();
     if (scene.content.ghost != nullptr && !lane.is_measured) paint_ghost();
   }
@@ -68,63 +75,50 @@ class SliceLanePainter : private LaneCanvas {
           pixels.row(y)[x] = blended(pixels.row(y)[x], colors().hatch);
   }
 
-  /// Model chunks after the first, whose stage is the pipeline rank, are drawn lighter.
-  bool is_other_chunk(std::size_t slice) const {
-    const std::int32_t stage = tracks().label_of(slice).stage;
-    const std::int32_t pipeline_rank = tracks().rows[row()].pipeline_rank;
-    return stage >= 0 && pipeline_rank >= 0 && stage != pipeline_rank;
-  }
-
   Argb color_of(std::size_t slice) const {
-    const Argb kind = colors().slice[static_cast<std::size_t>(tracks().kind[slice])];
-    Argb color = kind;
     if (style().microbatch_colors && tracks().microbatch[slice] != kNoMicrobatch)
-      color = microbatch_color(tracks().microbatch[slice]);
-    constexpr Argb kLighter = 0x50ffffffU;
-    return is_other_chunk(slice) ? blended(color, kLighter) : color;
+      return microbatch_color(tracks().microbatch[slice]);
+    return colors().slice[static_cast<std::size_t>(tracks().kind[slice])];
   }
 
   void paint_box(const SliceBox& box) const {
     const Argb color = color_of(box.slice);
     const int left = first_pixel(box.left), right = end_pixel(box.right, pixels.width);
     if (left >= right) return;
-    if (style().microbatch_colors || is_other_chunk(box.slice)) {
+    if (style().microbatch_colors) {
       // Partially covered edge pixels keep their blended color.
       const int from = std::max(0, static_cast<int>(std::ceil(box.left)));
       const int to = std::min(pixels.width, static_cast<int>(std::floor(box.right)));
       for (int y = 0; y < pixels.height; ++y)
         if (from < to) std::fill(pixels.row(y) + from, pixels.row(y) + to, color);
     }
+    if (is_later_chunk(tracks(), row(), box.slice))
+      for (int y = std::max(0, pixels.height - scaled(kChunkStripe)); y < pixels.height; ++y)
+        std::fill(pixels.row(y) + left, pixels.row(y) + right, text_on(color));
     constexpr Argb kEdge = 0x48000000U;
     if (box.right - box.left >= 4 * style().scale && box.left >= 0)
       for (int y = 0; y < pixels.height; ++y)
         pixels.row(y)[left] = blended(pixels.row(y)[left], kEdge);
-    label(box, color);
   }
 
-  void label(const SliceBox& box, Argb color) const {
-    if (scene.font == nullptr || box.right - box.left < kLabelWidth * style().scale ||
-        pixels.height < scene.font->height() - 2)
-      return;
-    const double left = std::max(0.0F, box.left);
-    const double right = std::min(static_cast<float>(pixels.width), box.right);
-    std::string text = short_name(tracks(), box.slice);
-    int width = scene.font->width_of(text);
-    const int room = static_cast<int>(right - left) - scaled(2);
-    while (width > room && text.size() > 1) {
-      text.pop_back();
-      width = scene.font->width_of(text);
-      // Never show part of a number.
-      if (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0) {
-        while (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0)
-          text.pop_back();
-        width = scene.font->width_of(text);
-      }
+  void paint_labels() const {
+    if (scene.fonts == nullptr) return;
+    const TextWidth width_of = [&](std::string_view text, bool is_small) {
+      return scene.fonts->of(is_small).width_of(text);
+    };
+    const bool with_kind = kinds_fit(tracks(), drawing_.boxes, pixels.width, width_of);
+    for (const SliceBox& box : drawing_.boxes) {
+      if (box.right - box.left < kLabelWidth * style().scale) continue;
+      const double left = std::max(0.0F, box.left);
+      const double right = std::min(static_cast<float>(pixels.width), box.right);
+      const BoxLabel label =
+          box_label(tracks(), box.slice, label_room(left, right), with_kind, width_of);
+      const LabelFont& font = scene.fonts->of(label.is_small);
+      if (label.text.empty() || pixels.height < font.height() - 2) continue;
+      const int x = static_cast<int>((left + right - font.width_of(label.text)) / 2);
+      font.draw(pixels, x, (pixels.height - font.height()) / 2, label.text,
+                text_on(color_of(box.slice)));
     }
-    if (text.empty() || width > room) return;
-    const int x = static_cast<int>((left + right - width) / 2);
-    const int y = (pixels.height - scene.font->height()) / 2;
-    scene.font->draw(pixels, x, y, text, text_on(color));
   }
 
   /// Outlines the critical path and dims everything else.

@@ -83,7 +83,7 @@ SliceKind kind_of(const TraceEvents& events, const TraceSlice& slice) {
       return SliceKind::kReceive;
     return SliceKind::kCollective;
   }
-  if (category == "kernel") return SliceKind::kKernel;
+  if (category == "kernel") return kernel_family(name);
   if (contains(name, "Optimizer.step")) return SliceKind::kOptimizer;
   return SliceKind::kHost;
 }
@@ -102,10 +102,31 @@ struct ThreadLane {
   std::vector<std::uint32_t> slices;  ///< by start
 };
 
+/// Kinds of slices without details, by name and category; traces repeat a few thousand names.
+class KindCache {
+ public:
+  explicit KindCache(const TraceEvents& events) : events_(events), of_name_(events.names.size()) {}
+  SliceKind of(const TraceSlice& slice) {
+    if (slice.detail >= 0) return kind_of(events_, slice);
+    Entry& entry = of_name_[slice.name];
+    if (!entry.kind || entry.category != slice.category)
+      entry = {slice.category, kind_of(events_, slice)};
+    return *entry.kind;
+  }
+
+ private:
+  struct Entry {
+    std::int32_t category = -1;
+    std::optional<SliceKind> kind;
+  };
+  const TraceEvents& events_;
+  std::vector<Entry> of_name_;
+};
+
 /// Splits threads into lanes by nesting depth: a slice is
 /// placed below all slices that are open when it starts.
 std::vector<ThreadLane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t> order,
-                                 std::size_t& too_deep) {
+                                 KindCache& kinds, std::size_t& too_deep) {
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const TraceSlice &x = events.slices[a], &y = events.slices[b];
     // Outer slices first; empty slices before others with the same start.
@@ -139,8 +160,8 @@ std::vector<ThreadLane> lanes_of(const TraceEvents& events, std::vector<std::uin
     ends.resize(std::max<std::size_t>(depth + 1, ends.size()));
     ThreadLane& lane = lanes[first_lane + depth];
     lane.slices.push_back(index);
-    const SliceKind kind = kind_of(events, slice);
-    if (kind == SliceKind::kKernel) lane.kernel_ns += slice.duration_ns;
+    const SliceKind kind = kinds.of(slice);
+    if (is_kernel(kind)) lane.kernel_ns += slice.duration_ns;
     if (is_pass(kind)) lane.has_passes = true;
     const std::string_view category = text_at(events, slice.category);
     if (category == "kernel" || category.starts_with("gpu_")) lane.on_device = true;
@@ -148,9 +169,13 @@ std::vector<ThreadLane> lanes_of(const TraceEvents& events, std::vector<std::uin
   return lanes;
 }
 
-std::string lane_label(const TraceEvents& events, const ThreadLane& lane) {
+/// Threads of several processes are told apart by the names of their processes.
+std::string lane_label(const TraceEvents& events, const ThreadLane& lane, bool with_process) {
   const TraceThread& thread = events.threads[lane.thread];
   std::string label = !thread.name.empty() ? thread.name : fmt::format("thread {}", thread.id);
+  if (with_process)
+    label =
+        (thread.process.empty() ? "process " + thread.process_id : thread.process) + ": " + label;
   if (lane.depth > 0) label += fmt::format(" ({})", lane.depth + 1);
   return label;
 }
@@ -208,7 +233,9 @@ class RowsOfTraces {
       else
         ++far_;
     }
-    std::vector<ThreadLane> lanes = lanes_of(events, std::move(order), too_deep_);
+    KindCache kinds(events);
+    std::vector<ThreadLane> lanes = lanes_of(events, std::move(order), kinds, too_deep_);
+    has_processes_ = has_host_processes(trace, lanes);
     // Compute lane first, then other device lanes, then host lanes; otherwise in input order.
     const std::size_t compute = compute_lane(lanes);
     std::vector<std::size_t> places(lanes.size());
@@ -220,10 +247,21 @@ class RowsOfTraces {
     std::vector<std::size_t> first_of_lane(lanes.size());
     for (const std::size_t l : places) {
       first_of_lane[l] = builder_.slice_count();
-      add_lane(trace, lanes[l], l == compute);
+      add_lane(trace, lanes[l], l == compute, kinds);
     }
     add_memory(trace);
     add_flows(trace, lanes, first_of_lane);
+  }
+
+  /// Chrome traces of programs without a device may have several processes.
+  static bool has_host_processes(const RankTrace& trace, const std::vector<ThreadLane>& lanes) {
+    const std::vector<TraceThread>& threads = trace.events.threads;
+    return !is_ours(trace) && !trace.events.rank &&
+           std::none_of(lanes.begin(), lanes.end(),
+                        [](const auto& lane) { return lane.on_device; }) &&
+           std::any_of(threads.begin(), threads.end(), [&](const TraceThread& thread) {
+             return thread.process_id != threads.front().process_id;
+           });
   }
 
   /// The lane with passes, preferably on the device; else the stream with the most kernel time.
@@ -248,10 +286,11 @@ class RowsOfTraces {
   }
   static bool is_ours(const RankTrace& trace) { return trace.events.origin.has_value(); }
 
-  void add_lane(const RankTrace& trace, const ThreadLane& lane, bool is_compute) {
+  void add_lane(const RankTrace& trace, const ThreadLane& lane, bool is_compute, KindCache& kinds) {
     const TraceEvents& events = trace.events;
     const TraceThread& thread = events.threads[lane.thread];
-    TimelineRow row{.label = lane_label(events, lane), .rank = rank_of(trace, thread)};
+    TimelineRow row{.label = lane_label(events, lane, has_processes_),
+                    .rank = rank_of(trace, thread)};
     const auto stream = is_ours(trace) ? stream_named(thread.name) : std::nullopt;
     if (stream && lane.depth == 0) {
       row.stream = static_cast<std::int32_t>(*stream);
@@ -261,17 +300,17 @@ class RowsOfTraces {
       row.is_compute = true;
     }
     builder_.add_row(std::move(row));
-    for (const std::uint32_t index : lane.slices) add_slice(trace, events.slices[index]);
+    for (const std::uint32_t index : lane.slices) add_slice(trace, events.slices[index], kinds);
   }
 
-  void add_slice(const RankTrace& trace, const TraceSlice& slice) {
+  void add_slice(const RankTrace& trace, const TraceSlice& slice, KindCache& kinds) {
     const TraceEvents& events = trace.events;
     const std::string_view name = events.names[slice.name];
     const TraceDetail* detail = detail_of(events, slice);
     std::int32_t microbatch = -1, stage = -1;
     std::string_view label = name;
     if (detail != nullptr) microbatch = detail->microbatch, stage = detail->stage;
-    const SliceKind kind = kind_of(events, slice);
+    const SliceKind kind = kinds.of(slice);
     if (const auto action = pipeline_action(name)) {
       microbatch = action->microbatch, stage = action->stage;
       label = name_of(kind);
@@ -357,6 +396,7 @@ class RowsOfTraces {
   TracksBuilder builder_;
   std::array<Recent, 1024> recent_;
   std::int64_t reference_ = 0;
+  bool has_processes_ = false;  ///< in the trace that is being added
   std::size_t dropped_ = 0, too_deep_ = 0, far_ = 0;
 };
 

@@ -16,7 +16,7 @@ void TimelineAppearance::set_font(const QFont& font, double scale) {
   QFont label = font;
   label.setPixelSize(static_cast<int>(std::lround(kTextPixels * scale)));
   style_.scale = scale;
-  label_font_ = std::make_shared<const LabelFont>(label);
+  label_fonts_ = std::make_shared<const LabelFonts>(label);
   Q_EMIT changed();
 }
 

@@ -17,7 +17,7 @@ class TimelineAppearance : public QObject {
 
   const SceneStyle& style() const { return style_; }
   const TimelineColors& colors() const { return style_.colors; }
-  const std::shared_ptr<const LabelFont>& label_font() const { return label_font_; }
+  const std::shared_ptr<const LabelFonts>& label_fonts() const { return label_fonts_; }
   bool shows_arrows() const { return arrows_; }
   bool has_reduced_motion() const { return reduced_motion_; }
 
@@ -39,7 +39,7 @@ class TimelineAppearance : public QObject {
 
  private:
   SceneStyle style_;
-  std::shared_ptr<const LabelFont> label_font_;
+  std::shared_ptr<const LabelFonts> label_fonts_;
   bool arrows_ = true, reduced_motion_ = false;
 };
 

@@ -170,6 +170,22 @@ void paint_cursors(QPainter& painter, const TimelineFrame& frame, const Timeline
   painter.restore();
 }
 
+/// Lines at the starts of training steps, unless they would be too close to be of use.
+void paint_steps(QPainter& painter, const TimelineFrame& frame, const TimelineColors& colors) {
+  constexpr double kClosestSteps = 24;
+  const std::vector<Nanoseconds>& steps = frame.content.tracks->iterations;
+  if (steps.size() < 2) return;
+  const auto count = static_cast<double>(steps.size() - 1);
+  const double apart = (frame.window.pixel_of(steps.back()) - frame.window.pixel_of(steps.front()));
+  if (apart / count < kClosestSteps) return;
+  painter.setPen(QPen(color(colors.cursor_a), 1, Qt::DashLine));
+  for (const Nanoseconds step : steps) {
+    const int x =
+        frame.geometry.body.left() + static_cast<int>(std::lround(frame.window.pixel_of(step)));
+    painter.drawLine(x, frame.geometry.body.top(), x, frame.geometry.body.bottom());
+  }
+}
+
 void paint_drag(QPainter& painter, const TimelineFrame& frame, const TimelineState& state,
                 const TimelinePointer& pointer) {
   const TimelineColors& c = state.appearance.colors();
@@ -202,6 +218,7 @@ void paint_overlay(QPainter& painter, const TimelineOverlay& overlay) {
   const QRect& body = frame.geometry.body;
   painter.save();
   painter.setClipRect(body, Qt::IntersectClip);
+  paint_steps(painter, frame, state.appearance.colors());
   paint_outlines(painter, frame, state, pointer.hovered());
   if (state.appearance.shows_arrows()) paint_arrows(painter, frame, state);
   painter.restore();

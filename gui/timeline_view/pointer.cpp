@@ -48,6 +48,10 @@ void TimelinePointer::hover(QPoint position) {
   Q_EMIT shape_changed(on_handle ? Qt::SizeHorCursor : Qt::ArrowCursor);
 }
 
+void TimelinePointer::hover_again() {
+  if (position_ && drag_ == TimelineDrag::kNone && !state_.is_empty()) hover(*position_);
+}
+
 void TimelinePointer::put(QPoint position) {
   position_ = position;
   hovered_ = target_at(state_.frame(), position);

@@ -42,6 +42,8 @@ class TimelinePointer : public QObject {
 
   // ---- changes of what is under the pointer -----------------------------------------------------
   void forget_hovered() { hovered_ = {}; }
+  /// The content has moved under a pointer at rest, by keys for example.
+  void hover_again();
   /// The tracks are others; a drag of a handle or of the range goes on.
   void forget_tracks();
   void cancel_drag();

@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kLabelPixels = 11;
 
-std::shared_ptr<const LabelFont> label_font(const TimelineSnapshot& snapshot, double scale) {
+std::shared_ptr<const LabelFonts> label_fonts(const TimelineSnapshot& snapshot, double scale) {
   QFont label = snapshot.font;
   label.setPixelSize(qRound(kLabelPixels * scale));
-  return std::make_shared<const LabelFont>(label);
+  return std::make_shared<const LabelFonts>(label);
 }
 
 void paint_as_vectors(const TimelineSnapshot& snapshot, QPainter& painter) {
@@ -108,7 +108,7 @@ QImage to_image(const TimelineSnapshot& snapshot, double scale) {
   if (snapshot.scene.content.tracks != nullptr) {
     TimelineScene scene = snapshot.scene;
     scene.style.scale = scale;
-    scene.font = label_font(snapshot, scale);
+    scene.fonts = label_fonts(snapshot, scale);
     painter.drawImage(snapshot.body, paint_scene(scene));
   }
   painter.drawPicture(QPoint(), snapshot.frame);

@@ -7,7 +7,7 @@ TimelineScene TimelineState::scene() const {
   window.width = geometry.body.width();
   return {.content = content,
           .arrangement = lanes.arrangement(),
-          .font = appearance.label_font(),
+          .fonts = appearance.label_fonts(),
           .window = window,
           .height = geometry.body.height(),
           .scroll = lanes.scroll(),

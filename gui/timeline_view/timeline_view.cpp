@@ -47,7 +47,10 @@ void TimelineView::connect_state() {
   connect(&state_.appearance, &TimelineAppearance::changed, this, refresh_rows);
   connect(&state_.appearance, &TimelineAppearance::colors_changed, this,
           &TimelineView::request_overview);
-  connect(&state_.viewport, &TimelineViewport::visible_range_changed, this, refresh_rows);
+  connect(&state_.viewport, &TimelineViewport::visible_range_changed, this, [this] {
+    parts_->pointer.hover_again();
+    refresh();
+  });
   connect(&state_.lanes, &TimelineLanes::arranged, this, [this] {
     parts_->pointer.forget_hovered();
     fit_geometry();
@@ -55,6 +58,7 @@ void TimelineView::connect_state() {
   });
   connect(&state_.lanes, &TimelineLanes::scrolled, this, [this] {
     parts_->scroll_bar.setValue(state_.lanes.scroll());
+    parts_->pointer.hover_again();
     refresh();
   });
   connect(&state_.editing, &TimelineEditing::editable_changed, this, repaint);

@@ -55,8 +55,11 @@ QString describe_slice(const TimelineTracks& tracks, const TimelineCauses* cause
                .arg(time_text(tracks.duration_of(slice)), time_text(tracks.start_of(slice)));
   if (causes != nullptr && slice < causes->slack_ns.size()) {
     const Nanoseconds slack(causes->slack_ns[slice]);
-    parts << (slack == Nanoseconds(0) ? Words::tr("critical (no slack)")
-                                      : Words::tr("slack %1").arg(time_text(slack)));
+    if (causes->is_critical[slice])
+      parts << Words::tr("on the critical path");
+    else  // there may be several critical paths, of which one is shown
+      parts << (slack == Nanoseconds(0) ? Words::tr("no slack")
+                                        : Words::tr("slack %1").arg(time_text(slack)));
   }
   return parts.join(QStringLiteral(" · "));
 }

@@ -38,6 +38,7 @@ void Waterfall::show_parts(const QString& before, const QString& after,
   QStringList said;
   for (const WaterfallPart& part : parts_)
     said += part.name + " " + signed_time(part.after - part.before);
+  if (is_cut()) said += tr("the axis starts at %1").arg(time_text(axis_range().low));
   setAccessibleDescription(said.join(", "));
   update();
 }
@@ -50,21 +51,11 @@ void Waterfall::paint(QPainter& painter, const ChartColors& colors, const QRect&
     names = std::max(names, metrics.horizontalAdvance(part.name));
   const double figures = metrics.horizontalAdvance("−000.00 ms") + 12;
   const QRectF plot = QRectF(rect()).adjusted(names + 16, 8, -figures, -8);
-  const auto rows = static_cast<double>(parts_.size() + 2);
+  const auto rows = static_cast<double>(parts_.size() + 3);  // totals and a note
   const double height = std::min(28.0, plot.height() / rows);
 
-  // The axis covers only the range in which the values differ.
-  std::int64_t low = std::min(total_before_, total_after_).value,
-               high = std::max(total_before_, total_after_).value;
-  Ticks at = total_before_;
-  for (const WaterfallPart& part : parts_) {
-    at += part.after - part.before;
-    low = std::min(low, at.value);
-    high = std::max(high, at.value);
-  }
-  const std::int64_t room = std::max<std::int64_t>(1, (high - low) / 8);
-  low = std::max<std::int64_t>(0, low - room);
-  high += room;
+  const Range range = axis_range();
+  const std::int64_t low = range.low.value, high = range.high.value;
   const auto x_of = [&](std::int64_t ticks) {
     return plot.left() +
            plot.width() * static_cast<double>(ticks - low) / static_cast<double>(high - low);
@@ -81,7 +72,7 @@ void Waterfall::paint(QPainter& painter, const ChartColors& colors, const QRect&
     y += height;
   };
   row(before_, low, total_before_.value, colors.series[0], time_text(total_before_));
-  at = total_before_;
+  Ticks at = total_before_;
   for (const WaterfallPart& part : parts_) {
     const Ticks difference = part.after - part.before;
     row(part.name, at.value, (at + difference).value,
@@ -89,6 +80,35 @@ void Waterfall::paint(QPainter& painter, const ChartColors& colors, const QRect&
     at += difference;
   }
   row(after_, low, total_after_.value, colors.series[0], time_text(total_after_));
+  if (is_cut()) mark_cut(painter, colors, plot, height);
+}
+
+Waterfall::Range Waterfall::axis_range() const {
+  Range range{std::min(total_before_, total_after_), std::max(total_before_, total_after_)};
+  Ticks at = total_before_;
+  for (const WaterfallPart& part : parts_) {
+    at += part.after - part.before;
+    range = {std::min(range.low, at), std::max(range.high, at)};
+  }
+  constexpr std::int64_t kMargin = 8;  // of the range, at each side
+  const Ticks room = std::max(Ticks(1), (range.high - range.low) / kMargin);
+  return {std::max(Ticks(), range.low - room), range.high + room};
+}
+
+/// Two slanted lines through the bars of the totals, whose lengths are not to scale.
+void Waterfall::mark_cut(QPainter& painter, const ChartColors& colors, const QRectF& plot,
+                         double height) const {
+  constexpr double kSlant = 6, kFrom = 10, kApart = 5;
+  painter.setPen(QPen(colors.background, 2));
+  for (const double top :
+       {plot.top(), plot.top() + height * static_cast<double>(parts_.size() + 1)})
+    for (const double x : {plot.left() + kFrom, plot.left() + kFrom + kApart})
+      painter.drawLine(QPointF(x, top + height - 2), QPointF(x + kSlant, top + 2));
+  painter.setPen(colors.faint_text);
+  painter.drawText(QRectF(plot.left(), plot.top() + height * static_cast<double>(parts_.size() + 2),
+                          plot.width(), height),
+                   Qt::AlignLeft | Qt::AlignVCenter,
+                   "⫽ " + tr("the axis starts at %1").arg(time_text(axis_range().low)));
 }
 
 }  // namespace meshwright::gui

@@ -1,11 +1,11 @@
 #include "gui/window/kpi_strip.hpp"
 
 #include <QFrame>
-#include <QHBoxLayout>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "gui/text/number_text.hpp"
+#include "gui/widgets/flow_layout.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -27,16 +27,18 @@ QString points_text(double now, double then) {
 }  // namespace
 
 KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
-  auto* row = new QHBoxLayout(this);
+  auto* row = new FlowLayout(this);
   row->setContentsMargins(8, 6, 8, 6);
-  row->setSpacing(8);
+  row->setSpacing(6);
+  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
   step_ = add_card(tr("Step time"),
                    tr("Time of one training step, from the first task start to the last task end"));
-  bubble_makespan_ = add_card(tr("Bubble (makespan)"),
-                              tr("Bubble fraction of the pipeline makespan, mean over ranks"));
-  bubble_period_ = add_card(
-      tr("Bubble (period)"),
-      tr("Bubble fraction of the period, the steady-state time between steps; mean over ranks"));
+  bubble_ = add_card(
+      tr("Bubble"),
+      tr("Bubble fraction of the period, the steady-state time between steps; mean over ranks, and "
+         "below that of the rank with the smallest bubble"));
   mfu_ = add_card(tr("MFU"),
                   tr("Model FLOPs utilization: model FLOP/s over the device's peak FLOP/s"));
   memory_ = add_card(tr("Peak memory"), tr("Peak memory of the fullest device, and its capacity"));
@@ -70,35 +72,43 @@ KpiStrip::Card KpiStrip::add_card(const QString& title, const QString& hint) {
   return card;
 }
 
-void KpiStrip::show_simulation(const Simulation* s, const Simulation* a, bool is_current,
-                               TimeUnit unit) {
-  setEnabled(s != nullptr && is_current);
-  if (s == nullptr) return;
-  const PlanFigures& f = s->figures;
-  const auto show = [&](const Card& card, const QString& value, const QString& beside) {
-    card.value->setText(value);
-    card.beside->setText(beside);
-  };
-  const auto against = [&](auto&& text) { return a != nullptr ? text(a->figures) : QString(); };
-  show(step_, time_text(f.step_time, unit), against([&](const PlanFigures& g) {
-         return change_text(ratio(f.step_time, g.step_time), 1);
-       }));
-  show(bubble_makespan_, percent_text(f.bubble_of_makespan), against([&](const PlanFigures& g) {
-         return points_text(f.bubble_of_makespan, g.bubble_of_makespan);
-       }));
-  show(bubble_period_, percent_text(f.bubble_of_period),
-       a != nullptr ? points_text(f.bubble_of_period, a->figures.bubble_of_period)
-                    : tr("busiest rank %1").arg(percent_text(f.busiest_rank_bubble)));
+void KpiStrip::show(const Card& card, const QString& value, const QString& beside) {
+  card.value->setText(value);
+  card.beside->setText(beside);
+}
+
+/// Pass times set by hand say nothing about the model on these devices.
+void KpiStrip::show_device_figures(const Simulation& s, const Simulation* a) {
+  if (sets_pass_times(s.scenario.what_if)) {
+    for (const Card& card : {mfu_, memory_, throughput_}) show(card, "–", tr("times set by hand"));
+    return;
+  }
+  const PlanFigures& f = s.figures;
+  const bool has_a = a != nullptr && !sets_pass_times(a->scenario.what_if);
   show(mfu_, percent_text(f.mfu),
-       a != nullptr ? points_text(f.mfu, a->figures.mfu) : tr("HFU %1").arg(percent_text(f.hfu)));
+       has_a ? points_text(f.mfu, a->figures.mfu) : tr("HFU %1").arg(percent_text(f.hfu)));
   const bool fits = f.peak_memory <= f.memory_capacity;
   show(memory_, bytes_text(f.peak_memory),
        fits ? tr("of %1").arg(bytes_text(f.memory_capacity))
             : tr("⚠ %1 over capacity").arg(bytes_text(f.peak_memory - f.memory_capacity)));
   show(throughput_, count_text(std::llround(f.tokens_per_second_per_gpu)),
-       against([&](const PlanFigures& g) {
-         return change_text(f.tokens_per_second_per_gpu, g.tokens_per_second_per_gpu);
+       has_a ? change_text(f.tokens_per_second_per_gpu, a->figures.tokens_per_second_per_gpu)
+             : QString());
+}
+
+void KpiStrip::show_simulation(const Simulation* s, const Simulation* a, bool is_current,
+                               TimeUnit unit) {
+  setEnabled(s != nullptr && is_current);
+  if (s == nullptr) return;
+  const PlanFigures& f = s->figures;
+  const auto against = [&](auto&& text) { return a != nullptr ? text(a->figures) : QString(); };
+  show(step_, time_text(f.step_time, unit), against([&](const PlanFigures& g) {
+         return change_text(ratio(f.step_time, g.step_time), 1);
        }));
+  show(bubble_, percent_text(f.bubble_of_period),
+       a != nullptr ? points_text(f.bubble_of_period, a->figures.bubble_of_period)
+                    : tr("busiest rank %1").arg(percent_text(f.busiest_rank_bubble)));
+  show_device_figures(*s, a);
   if (s->bounds)
     show(bound_, time_text(s->bounds->makespan, unit),
          tr("gap %1").arg(

@@ -26,7 +26,10 @@ class KpiStrip : public QWidget {
     QLabel* beside;
   };
   Card add_card(const QString& title, const QString& hint);
-  Card step_, bubble_makespan_, bubble_period_, mfu_, memory_, throughput_, bound_;
+  static void show(const Card& card, const QString& value, const QString& beside);
+  /// MFU, memory and throughput.
+  void show_device_figures(const Simulation& simulation, const Simulation* snapshot);
+  Card step_, bubble_, mfu_, memory_, throughput_, bound_;
 };
 
 }  // namespace meshwright::gui

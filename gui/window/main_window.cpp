@@ -36,6 +36,10 @@ namespace {
 /// out the texts of all pages, visible or not, to compute their preferred heights.
 class Pages : public QStackedWidget {
  public:
+  Pages() { connect(this, &QStackedWidget::currentChanged, this, &QWidget::updateGeometry); }
+  QSize minimumSizeHint() const override {
+    return currentWidget() != nullptr ? currentWidget()->minimumSizeHint() : QSize();
+  }
   bool hasHeightForWidth() const override { return false; }
 };
 
@@ -72,8 +76,15 @@ void MainWindow::build_center() {
   tabs_->setExpanding(false);
   tabs_->setDrawBase(false);
   tabs_->setAccessibleName(tr("Screens"));
-  tabs_
-      ->ensurePolished();  // otherwise tabs selected before the window is shown are not tall enough
+  // Otherwise tabs selected before the window is shown are not tall enough.
+  tabs_->ensurePolished();
+  // Above the panels, so that tabs stay in place when panels come and go.
+  QToolBar* bar = addToolBar(tabs_->accessibleName());
+  bar->setObjectName("toolbar.screens");
+  bar->setMovable(false);
+  bar->toggleViewAction()->setEnabled(false);
+  bar->addWidget(tabs_);
+  addToolBarBreak();
   kpis_ = new KpiStrip;
   stack_ = new Pages;
   screens_ = make_screens(workbench_, stack_);
@@ -81,7 +92,6 @@ void MainWindow::build_center() {
     stack_->addWidget(screen);
     tabs_->addTab(screen->traits().title);
   }
-  column->addWidget(tabs_);
   column->addWidget(kpis_);
   column->addWidget(stack_, 1);
   setCentralWidget(center);

@@ -56,6 +56,7 @@ class MainWindow : public QMainWindow {
   void add_view_actions();
   void add_go_actions();
   void add_help_actions();
+  void toggle_lecture();
   void fill_menus();
   void build_toolbar();
   void connect_workbench();
@@ -81,6 +82,7 @@ class MainWindow : public QMainWindow {
   QDockWidget *scenario_dock_, *inspector_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   QLabel* status_;
   QToolBar* toolbar_;
+  QString before_lecture_ = "explore";  ///< the screen to which lecture mode returns
 };
 
 }  // namespace meshwright::gui

@@ -5,6 +5,9 @@
 #include <QMenuBar>
 #include <QToolBar>
 #include <QToolButton>
+#include <algorithm>
+#include <initializer_list>
+#include <map>
 
 #include "gui/screens/welcome_screen.hpp"
 #include "gui/widgets/actions.hpp"
@@ -17,6 +20,29 @@
 #include "gui/window/scenario_panel.hpp"
 
 namespace meshwright::gui {
+namespace {
+
+/// The submenu of actions that would make a menu too long; empty for none.
+QString submenu_of(const QString& name, MenuId menu) {
+  const auto starts_with_any = [&](std::initializer_list<const char*> prefixes) {
+    return std::any_of(prefixes.begin(), prefixes.end(),
+                       [&](const char* prefix) { return name.startsWith(QLatin1String(prefix)); });
+  };
+  if (name.startsWith("example.")) return MainWindow::tr("&Examples");
+  if (menu == MenuId::kEdit && name.startsWith("explore.copy-")) return MainWindow::tr("&Copy");
+  if (menu != MenuId::kView) return {};
+  if (starts_with_any({"view.dock", "view.toolbar"})) return MainWindow::tr("&Panels");
+  if (starts_with_any({"timeline.zoom", "timeline.pan", "timeline.all", "timeline.end",
+                       "timeline.fit", "timeline.row", "timeline.page"}))
+    return MainWindow::tr("&Zoom and pan");
+  if (starts_with_any({"timeline.next", "timeline.previous", "timeline.follow", "timeline.area",
+                       "timeline.mark", "timeline.clear"}))
+    return MainWindow::tr("&Select and follow");
+  if (starts_with_any({"timeline.search", "timeline.go-to"})) return {};
+  return starts_with_any({"timeline.", "explore."}) ? MainWindow::tr("Sho&w") : QString();
+}
+
+}  // namespace
 
 void MainWindow::build_actions() {
   add_file_actions();
@@ -100,9 +126,20 @@ void MainWindow::add_view_actions() {
                                                              : ThemeChoice::kLight;
                   workbench_.preferences().set(values);
                 });
+  actions_->add({"view.lecture", MenuId::kView, tr("&Lecture mode"),
+                 tr("Shows schedules on one time axis with large labels and a play head, without "
+                    "panels; again: back to the previous screen"),
+                 shortcuts("F5")},
+                [this] { toggle_lecture(); });
   actions_->add_switch(
       {"view.full-screen", MenuId::kView, tr("&Full screen"), {}, shortcuts("F11")}, false,
       [this](bool on) { on ? showFullScreen() : showNormal(); });
+}
+
+void MainWindow::toggle_lecture() {
+  const QString lecture = "lecture", now = current_screen()->traits().name;
+  if (now != lecture) before_lecture_ = now;
+  show_screen(now == lecture ? before_lecture_ : lecture);
 }
 
 void MainWindow::add_go_actions() {
@@ -110,7 +147,7 @@ void MainWindow::add_go_actions() {
   for (Screen* screen : screens_) {
     ++number;
     QList<QKeySequence> keys;
-    if (number <= 9) keys = {QKeySequence(QString::number(number))};
+    if (number <= 10) keys = {QKeySequence(QString::number(number % 10))};
     actions_->add({"go." + screen->traits().name, MenuId::kGo, screen->traits().title,
                    tr("Shows the %1 screen").arg(screen->traits().title), keys},
                   [this, name = screen->traits().name] { show_screen(name); });
@@ -137,13 +174,24 @@ void MainWindow::fill_menus() {
                                    tr("&Plan"), tr("&Run"),  tr("&Tools"), tr("&Help")};
   for (int m = 0; m < kMenuCount; ++m) {
     QMenu* menu = nullptr;
+    std::map<QString, QMenu*> submenus;
     for (const ActionEntry& entry : actions_->entries()) {
       if (static_cast<int>(entry.menu) != m) continue;
       if (menu == nullptr) {
         menu = menuBar()->addMenu(titles[m]);
         menu->setToolTipsVisible(true);
       }
-      menu->addAction(entry.action);
+      const QString group = submenu_of(entry.name, entry.menu);
+      if (group.isEmpty()) {
+        menu->addAction(entry.action);
+        continue;
+      }
+      QMenu*& submenu = submenus[group];
+      if (submenu == nullptr) {
+        submenu = menu->addMenu(group);
+        submenu->setToolTipsVisible(true);
+      }
+      submenu->addAction(entry.action);
     }
   }
 }

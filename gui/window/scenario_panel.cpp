@@ -89,10 +89,9 @@ void ScenarioPanel::set_times_by_hand(bool by_hand) {
        [&](Scenario& s) {
          if (by_hand && simulation) {
            const WhatIf times = times_as_priced(*simulation);
-           s.what_if = {times.forward, times.backward_input, times.backward_weight, times.message,
-                        s.what_if.slowness};
+           s.what_if = times;
          } else {
-           s.what_if = {{}, {}, {}, {}, s.what_if.slowness};
+           s.what_if = {.slowness = s.what_if.slowness};
          }
        });
 }

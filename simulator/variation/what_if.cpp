@@ -37,6 +37,7 @@ std::optional<Ticks> time_of(TaskKind kind, const WhatIf& what_if) {
         return *what_if.backward_input + *what_if.backward_weight;
       return std::nullopt;
     case TaskKind::kOptimizer:
+      return what_if.optimizer;
     case TaskKind::kCollective:
     case TaskKind::kSend:
     case TaskKind::kReceive:

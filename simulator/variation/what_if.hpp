@@ -19,6 +19,7 @@ struct WhatIf {
   std::optional<Ticks> forward = {}, backward_input = {}, backward_weight = {};
   /// From the end of a pass to its arrival at the next device; does not occupy the sender.
   std::optional<Ticks> message = {};
+  std::optional<Ticks> optimizer = {};  ///< of every rank; zero shows the pipeline alone
   /// By pipeline rank: slowdown factor of its compute tasks, applied after the times above. Empty:
   /// all 1.
   std::vector<double> slowness = {};

@@ -65,6 +65,9 @@ TEST(BubbleFormula, NamesTheAssumptionsThatAJobViolates) {
   few.times->latency = Ticks(1);
   EXPECT_THAT(formula_of("zb-h1", few).broken,
               ElementsAre(kEnoughBatches, kEqualPasses, kEqualStages, kFreeMessages));
+  // The warm-up of zb-h2 takes 2 p − 2 micro-batches.
+  EXPECT_THAT(formula_of("zb-h2", few).broken,
+              ElementsAre(kLongWarmUp, kEqualPasses, kEqualStages, kFreeMessages));
 }
 
 TEST(BubbleFormula, IsAbsentWhereNoneIsKnown) {

@@ -2,10 +2,12 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QFileDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QSemaphore>
 #include <QSignalSpy>
 #include <QSlider>
@@ -19,13 +21,16 @@
 #include "core/formats/schedule_csv.hpp"
 #include "core/timeline/timeline_of.hpp"
 #include "gui/screens/calibration_screen.hpp"
+#include "gui/screens/compare_dialog.hpp"
 #include "gui/screens/compare_screen.hpp"
 #include "gui/screens/explore_screen.hpp"
 #include "gui/screens/hand_over.hpp"
+#include "gui/screens/lecture_screen.hpp"
 #include "gui/screens/plans_screen.hpp"
 #include "gui/screens/run_screen.hpp"
 #include "gui/screens/slice_table.hpp"
 #include "gui/screens/sweep_screen.hpp"
+#include "gui/text/number_text.hpp"
 #include "gui/timeline_view/table_model.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/point_chart.hpp"
@@ -45,6 +50,8 @@ class ScreensTest : public WindowTest {
     const QString path = folder.filePath("measured.pftrace");
     write_measured(*workbench->simulation(), factor, path);
     workbench->open({path});
+    EXPECT_TRUE(settles());
+    trigger("compare.again");
     EXPECT_TRUE(settles());
     return screen<CompareScreen>("compare");
   }
@@ -167,6 +174,109 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
 
 // The first stage is slowed down after the comparison: comparing again gives another error and
 // still shows the previous one.
+// p = 4, m = 8: 3 / 11 for GPipe and 1F1B, 3 / 27 for ZB-H1.
+TEST_F(ScreensTest, StacksSchedulesOnOneTimeAxisForALecture) {
+  trigger("example.textbook");
+  ASSERT_TRUE(settles());
+  trigger("view.lecture");
+  ASSERT_TRUE(settles());
+  auto& lecture = screen<LectureScreen>("lecture");
+  ASSERT_TRUE(settles());
+  EXPECT_TRUE(lecture.stack().title_of(0).contains("gpipe"));
+  EXPECT_TRUE(lecture.stack().title_of(0).contains("bubble " + percent_text(3.0 / 11)));
+  EXPECT_TRUE(lecture.stack().title_of(1).contains("1f1b"));
+  EXPECT_TRUE(lecture.stack().title_of(1).contains("bubble " + percent_text(3.0 / 11)));
+  EXPECT_TRUE(lecture.stack().title_of(2).contains("zb-h1"));
+  EXPECT_TRUE(lecture.stack().title_of(2).contains("bubble " + percent_text(3.0 / 27)));
+  trigger("view.lecture");
+  EXPECT_EQ(window->current_screen()->traits().name, "explore");
+}
+
+TEST_F(ScreensTest, PlaysALectureWithSpaceAndArrows) {
+  trigger("example.textbook");
+  trigger("view.lecture");
+  ASSERT_TRUE(settles());
+  auto& lecture = screen<LectureScreen>("lecture");
+  ScheduleStack& stack = lecture.stack();
+  EXPECT_TRUE(stack.hasFocus());
+  EXPECT_FALSE(stack.head());
+  QTest::keyClick(&stack, Qt::Key_Right);
+  ASSERT_TRUE(stack.head());
+  EXPECT_EQ(*stack.head(), stack.end() / 40);
+  QTest::keyClick(&stack, Qt::Key_Space);
+  EXPECT_TRUE(lecture.is_playing());
+  EXPECT_TRUE(QTest::qWaitFor([&] { return *stack.head() > stack.end() / 40; }));
+  QTest::keyClick(&stack, Qt::Key_Space);
+  EXPECT_FALSE(lecture.is_playing());
+  QTest::keyClick(&stack, Qt::Key_End);
+  EXPECT_FALSE(stack.head());
+}
+
+TEST_F(ScreensTest, ShowsAMeasuredTraceByItselfUntilAComparisonIsRequested) {
+  set_small_scenario();
+  const QString path = folder.filePath("measured.pftrace");
+  write_measured(*workbench->simulation(), 2, path);
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  const auto& compare = screen<CompareScreen>("compare");
+  EXPECT_FALSE(compare.view().state().content.is_comparison());
+  EXPECT_EQ(compare.view().tracks()->origin, TimelineOrigin::kMeasured);
+  trigger("compare.again");
+  ASSERT_TRUE(settles());
+  EXPECT_TRUE(compare.view().state().content.is_comparison());
+}
+
+TEST_F(ScreensTest, ComparesTwoTracesThatAreOpenedTogetherInEitherOrder) {
+  set_small_scenario();
+  const QString predicted = folder.filePath("predicted.pftrace");
+  const QString measured = folder.filePath("measured.pftrace");
+  const Simulation& s = *workbench->simulation();
+  write_file(predicted.toStdString(), to_pftrace(timeline_of(s.step.graph, s.step.times)));
+  write_measured(s, 2, measured);
+  for (const QStringList& files : {QStringList{predicted, measured}, {measured, predicted}}) {
+    workbench->open(files);
+    ASSERT_TRUE(settles());
+    const auto& compare = screen<CompareScreen>("compare");
+    ASSERT_TRUE(compare.comparison().report);
+    EXPECT_NEAR(*step_error(*compare.comparison().report), -0.5, 1e-3);
+    EXPECT_EQ(compare.comparison().measured_path, measured.toStdString());
+  }
+}
+
+TEST_F(ScreensTest, AsksForPredictedAndMeasuredTraceInFieldsOfTheirOwn) {
+  set_small_scenario();
+  const Simulation& s = *workbench->simulation();
+  const QString predicted = folder.filePath("p.pftrace"), measured = folder.filePath("m.pftrace");
+  write_file(predicted.toStdString(), to_pftrace(timeline_of(s.step.graph, s.step.times)));
+  write_measured(s, 2, measured);
+  trigger("compare.open");
+  auto* dialog = open_dialog<CompareDialog>();
+  ASSERT_NE(dialog, nullptr);
+  dialog->findChild<QLineEdit*>("compare.predicted")->setText(predicted);
+  auto* accept = dialog->findChild<QDialogButtonBox*>()->buttons().front();
+  for (QAbstractButton* button : dialog->findChild<QDialogButtonBox*>()->buttons())
+    if (button->text().contains("Compare")) accept = button;
+  EXPECT_FALSE(accept->isEnabled());
+  dialog->findChild<QLineEdit*>("compare.measured")->setText(measured);
+  accept->click();
+  ASSERT_TRUE(settles());
+  EXPECT_TRUE(screen<CompareScreen>("compare").comparison().report);
+}
+
+TEST_F(ScreensTest, OpensAFolderOfTracesAsTheRanksOfOneRun) {
+  for (const int rank : {0, 1, 2})
+    write_file(folder.filePath(QString("rank%1.json").arg(rank)).toStdString(),
+               R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,)"
+               R"("ts":1,"dur":5}]})");
+  workbench->open({folder.path()});
+  ASSERT_TRUE(settles());
+  const auto tracks = screen<CompareScreen>("compare").view().tracks();
+  ASSERT_NE(tracks, nullptr);
+  ASSERT_EQ(tracks->rows.size(), 3U);
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(tracks->rows[static_cast<std::size_t>(rank)].rank, rank);
+}
+
 TEST_F(ScreensTest, ComparesATraceWithTheScenarioAgain) {
   auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().report);

@@ -58,6 +58,19 @@ TEST(StateText, KeepsSwitchesThatAreOffByHand) {
   EXPECT_EQ(scenario_from_state_text(to_state_text(s)), s);
 }
 
+// 64 GPUs over 8 · 4 ranks of a replica: 2 replicas.
+TEST(StateText, ReadsTheLinesOfTheReadme) {
+  const Scenario s = scenario_from_state_text(
+      "$ meshwright simulate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --pp 4 "
+      "--zero 1 \\\n    --sequence-parallel --global-batch 128 --seq 8192 -o best.pftrace");
+  EXPECT_EQ(s.strategy.degrees.data, 2);
+  EXPECT_EQ(s.strategy.degrees.tensor, 8);
+  EXPECT_TRUE(s.strategy.sequence_parallel);
+  EXPECT_THROW((void)scenario_from_state_text("--model gpt2 --cluster dgx-a100 --gpus 12 --tp 8 "
+                                              "--global-batch 8 --seq 128"),
+               InputError);
+}
+
 TEST(StateText, RejectsUnknownWords) {
   for (const char* text :
        {"", "rm -rf /", "--model gpt2", "--model gpt2 --cluster nowhere --global-batch 1 --seq 1",
@@ -79,12 +92,22 @@ TEST(SimulatedScenario, MatchesTheFormulaOfTheTextbookExample) {
   EXPECT_DOUBLE_EQ(s->evaluation.bubble_of_makespan, 3.0 / 11);
 }
 
+// Eight micro-batches of 30 ms and three passes forth and back: 330 ms. The model fits.
+TEST(SimulatedScenario, ShowsNothingButThePipelineOfTheTextbookExample) {
+  JobLibrary library;
+  const auto s = simulate_scenario(example_scenarios().front().scenario, library);
+  ASSERT_TRUE(s->is_sound());
+  EXPECT_EQ(s->evaluation.pipeline_makespan, Ticks(330 * (kTicksPerSecond / 1000)));
+  EXPECT_EQ(step_shares(s->evaluation).optimizer, 0);
+  EXPECT_LE(s->figures.peak_memory, s->figures.memory_capacity);
+}
+
 // Every closed form equals the simulation if all its assumptions hold.
 TEST(SimulatedScenario, MatchesEveryFormulaWhoseAssumptionsHold) {
   JobLibrary library;
   int met = 0;
   for (const char* schedule :
-       {"naive", "gpipe", "1f1b", "interleaved-1f1b", "breadth-first", "zb-h1"})
+       {"naive", "gpipe", "1f1b", "interleaved-1f1b", "breadth-first", "zb-h1", "zb-h2"})
     for (const int p : {2, 4, 8})
       for (const int m : {8, 16}) {
         Scenario s = example_scenarios().front().scenario;
@@ -99,7 +122,7 @@ TEST(SimulatedScenario, MatchesEveryFormulaWhoseAssumptionsHold) {
         EXPECT_NEAR(simulation->formula->bubble, simulation->evaluation.bubble_of_makespan, 1e-12)
             << schedule << " p " << p << " m " << m;
       }
-  EXPECT_GE(met, 30);
+  EXPECT_GE(met, 35);
 }
 
 TEST(SimulatedScenario, IsNeverShorterThanItsBound) {

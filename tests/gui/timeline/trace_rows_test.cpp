@@ -68,6 +68,30 @@ TEST(TraceRows, FindTheComputeStreamAndSeparateNestedSlices) {
   EXPECT_EQ(tracks.origin, TimelineOrigin::kMeasured);
 }
 
+TEST(KernelFamily, FollowsTheNamesOfCommonKernels) {
+  const std::pair<const char*, SliceKind> kNames[]{
+      {"ampere_sgemm_128x64_tn", SliceKind::kMatmul},
+      {"nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT", SliceKind::kMatmul},
+      {"void flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", SliceKind::kAttention},
+      {"fmha_cutlassF_bf16_aligned_64x64_rf_sm80", SliceKind::kAttention},
+      {"void at::native::vectorized_layer_norm_kernel<float>", SliceKind::kNormalization},
+      {"void softmax_warp_forward<float>", SliceKind::kNormalization},
+      {"void at::native::vectorized_elementwise_kernel<4>", SliceKind::kElementwise},
+      {"void at::native::index_kernel", SliceKind::kKernel}};
+  for (const auto& [name, family] : kNames) EXPECT_EQ(kernel_family(name), family) << name;
+}
+
+TEST(TraceRows, NameTheProcessesOfChromeTraces) {
+  const TimelineTracks tracks = tracks_of_trace(R"({"traceEvents":[
+      {"ph":"M","name":"process_name","pid":1,"args":{"name":"loader"}},
+      {"ph":"X","name":"read","pid":1,"tid":5,"ts":1,"dur":5},
+      {"ph":"X","name":"train","pid":2,"tid":5,"ts":2,"dur":5}]})",
+                                                "t.json");
+  std::vector<std::string> rows;
+  for (const TimelineRow& row : tracks.rows) rows.push_back(row.label);
+  EXPECT_THAT(rows, ElementsAre("loader: thread 5", "process 2: thread 5"));
+}
+
 // Rank 1's clock is 1000 us ahead; both leave the all-reduce at 70 us of rank 0's clock.
 TEST(ClockAlignment, AlignsRanksAtTheEndsOfCollectives) {
   std::vector<RankTrace> traces(2);

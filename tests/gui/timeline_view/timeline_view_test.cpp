@@ -337,6 +337,17 @@ TEST_F(TimelineViewTest, EditsTheOrderByDraggingIfItIsValid) {
 
 // ---- finding ------------------------------------------------------------------------------------
 
+// The pointer rests while keys zoom: another slice comes under it.
+TEST_F(TimelineViewTest, DescribesWhatIsUnderThePointerAfterKeysHaveMovedTheContent) {
+  QString said;
+  QObject::connect(&view, &TimelineView::hover_text_changed, [&](const QString& s) { said = s; });
+  const QPoint at(x_of(middle_of(slice_named("r0.compute.s0.F0"))), y_of_rank(0));
+  QTest::mouseMove(&view, at);
+  EXPECT_TRUE(said.startsWith("F0")) << said.toStdString();
+  QTest::keyClick(&view, Qt::Key_End);
+  EXPECT_FALSE(said.startsWith("F0")) << said.toStdString();
+}
+
 TEST_F(TimelineViewTest, FindsSlicesByName) {
   const std::vector<std::uint32_t> found = slices_named(*shown.tracks, "f7");
   ASSERT_EQ(found.size(), 4U);  // one on each rank

@@ -13,6 +13,7 @@
 #include "gui/widgets/iso_lines.hpp"
 #include "gui/widgets/pareto_scatter.hpp"
 #include "gui/widgets/topology_map.hpp"
+#include "gui/widgets/waterfall.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -221,6 +222,18 @@ TEST(RunProgress, ParsesProgressLine) {
             (RunProgress{3, 4.1253, 12.504}));
   for (const char* other : {"", "step", "12 tasks a step on 4 threads", "step x loss 1 2 ms"})
     EXPECT_EQ(run_progress_from_line(other), std::nullopt);
+}
+
+// 100 s and 101 s differ by little, so the axis starts shortly before 100 s; 1 s and 3 s by much.
+TEST(Waterfall, SaysWhereItsAxisStartsUnlessAtZero) {
+  constexpr Ticks kSecond(kTicksPerSecond);
+  Waterfall chart;
+  chart.show_parts("before", "after", {{"compute", kSecond * 100, kSecond * 101}});
+  EXPECT_TRUE(chart.is_cut());
+  EXPECT_TRUE(chart.accessibleDescription().contains("axis starts at"))
+      << chart.accessibleDescription().toStdString();
+  chart.show_parts("before", "after", {{"compute", Ticks(1), kSecond * 3}});
+  EXPECT_FALSE(chart.is_cut());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <QElapsedTimer>
 #include <QKeySequenceEdit>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QTemporaryDir>
@@ -12,6 +13,7 @@
 #include <set>
 
 #include "gui/screens/explore_screen.hpp"
+#include "gui/text/number_text.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/window/command_palette.hpp"
 #include "gui/window/error_dialog.hpp"
@@ -24,7 +26,15 @@
 namespace meshwright::gui {
 namespace {
 
-using MainWindowTest = WindowTest;
+class MainWindowTest : public WindowTest {
+ protected:
+  /// The value on the card of this title.
+  QString card(const QString& title) {
+    for (const QLabel* label : window->findChildren<QLabel*>())
+      if (label->accessibleName() == title) return label->text();
+    return "no card " + title;
+  }
+};
 
 /// Closes popups that open while a test triggers all actions.
 class DialogCloser {
@@ -70,7 +80,14 @@ TEST_F(MainWindowTest, ReachesEveryActionByKeyboard) {
   std::set<QAction*> in_menus;
   for (const QAction* menu : window->menuBar()->actions()) {
     EXPECT_TRUE(menu->text().contains('&')) << menu->text().toStdString();
-    for (QAction* action : menu->menu()->actions()) in_menus.insert(action);
+    EXPECT_LE(menu->menu()->actions().size(), 20) << menu->text().toStdString();
+    for (QAction* action : menu->menu()->actions()) {
+      in_menus.insert(action);
+      if (action->menu() == nullptr) continue;
+      EXPECT_TRUE(action->text().contains('&')) << action->text().toStdString();
+      EXPECT_LE(action->menu()->actions().size(), 20) << action->text().toStdString();
+      for (QAction* inner : action->menu()->actions()) in_menus.insert(inner);
+    }
   }
   for (const ActionEntry& entry : window->actions().entries()) {
     EXPECT_TRUE(in_menus.contains(entry.action)) << entry.name.toStdString();
@@ -235,6 +252,61 @@ TEST_F(MainWindowTest, SlowsAPipelineRankByDraggingItsBar) {
   ASSERT_EQ(workbench->scenario().scenario().what_if.slowness.size(), 8u);
   EXPECT_GT(workbench->scenario().scenario().what_if.slowness[3], 1.1);
   EXPECT_GT(workbench->simulation()->evaluation.step_time, before);
+}
+
+// A slower rank has a smaller bubble itself, but all others wait for it.
+TEST_F(MainWindowTest, LeadsWithTheMeanBubbleOfAllRanks) {
+  ASSERT_TRUE(settles());
+  const auto figures = [&] { return workbench->sound_simulation()->figures; };
+  const PlanFigures even = figures();
+  EXPECT_EQ(card("Bubble"), percent_text(even.bubble_of_period));
+  workbench->scenario().edit("slow", {}, [](Scenario& s) { set_slowness(s, 2, 1.35); });
+  ASSERT_TRUE(settles());
+  EXPECT_LT(figures().busiest_rank_bubble, even.busiest_rank_bubble);
+  EXPECT_GT(figures().bubble_of_period, even.bubble_of_period);
+  EXPECT_EQ(card("Bubble"), percent_text(figures().bubble_of_period));
+}
+
+TEST_F(MainWindowTest, HasNoFiguresOfTheDevicesForPassTimesSetByHand) {
+  ASSERT_TRUE(settles());
+  const QStringList of_devices{"MFU", "Peak memory", "Tokens/s per GPU"};
+  for (const QString& title : of_devices) EXPECT_NE(card(title), "–");
+  window->actions().find("example.textbook")->trigger();
+  ASSERT_TRUE(settles());
+  for (const QString& title : of_devices) EXPECT_EQ(card(title), "–");
+}
+
+TEST_F(MainWindowTest, FitsIntoSmallScreens) {
+  constexpr QSize kSmall(1024, 640);
+  for (const char* name : {"explore", "compare", "run", "topology", "calibration", "lecture"}) {
+    window->show_screen(name);
+    ASSERT_TRUE(settles());
+    const Screen* screen = window->current_screen();
+    window->resize(kSmall);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(window->size(), kSmall)
+        << screen->traits().name.toStdString() << " needs " << window->minimumSizeHint().width()
+        << "x" << window->minimumSizeHint().height() << ", its page "
+        << screen->minimumSizeHint().width() << "x" << screen->minimumSizeHint().height();
+  }
+}
+
+TEST_F(MainWindowTest, KeepsTheTabsInPlaceWhenPanelsComeAndGo) {
+  auto* tabs = window->findChild<QTabBar*>("screens");
+  window->show_screen("explore");
+  ASSERT_TRUE(settles());
+  const QRect place(tabs->mapTo(window.get(), QPoint()), tabs->size());
+  for (const Screen* screen : window->screens()) {
+    window->show_screen(screen->traits().name);
+    ASSERT_TRUE(settles());
+    EXPECT_EQ(QRect(tabs->mapTo(window.get(), QPoint()), tabs->size()), place)
+        << screen->traits().name.toStdString();
+  }
+}
+
+TEST_F(MainWindowTest, GivesTheTimelineTheFocusWhenItIsShown) {
+  ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+  EXPECT_TRUE(screen<ExploreScreen>("explore").view().hasFocus());
 }
 
 TEST_F(MainWindowTest, PinsASnapshotAndSwapsWithIt) {

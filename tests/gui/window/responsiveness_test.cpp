@@ -150,6 +150,7 @@ TEST_F(ResponsivenessTest, IsKeptWhileALargeTraceIsOpenedAndMorphed) {
   write_file(path.toStdString(), to_pftrace(timeline));
   check("open", [&] { workbench->open({path}); });
   auto* compare = qobject_cast<CompareScreen*>(window->find_screen("compare"));
+  check("compare", [&] { window->actions().find("compare.again")->trigger(); });
   ASSERT_TRUE(compare->comparison().report);
   check("morph", [&] {
     for (int value = 0; value <= compare->morph_slider().maximum(); value += 5) {
