@@ -67,11 +67,6 @@ Described language_part(const json& root, const std::string& where) {
                      shown(root.value("model_type", json()))),
          fmt::format("save the object '{}' as a file to train the language model alone", key)});
   }
-  if (const auto found = root.find("quantization_config");
-      found != root.end() && found->is_object())
-    throw InputError({fmt::format("{}#/quantization_config", where),
-                      "'quantization_config' is not supported: training needs unquantized weights",
-                      "remove it to train the unquantized model"});
   refuse_other_heads(root, where);
   return {&root, fmt::format("{}#", where)};
 }
@@ -96,6 +91,19 @@ std::string family_of(const Described& part) {
                     fmt::format("set \"model_type\" to one of: {}", fmt::join(known, ", "))});
 }
 
+/// Quantized files have the architecture of the model that was trained.
+std::vector<Diagnostic> warnings_of(ConfigReader& reader, const Described& part) {
+  constexpr const char* kQuantization = "quantization_config";
+  reader.ignore({kQuantization});
+  std::vector<Diagnostic> warnings = reader.warnings_about_unknown_keys();
+  if (const auto found = part.object->find(kQuantization);
+      found != part.object->end() && found->is_object())
+    warnings.push_back({fmt::format("{}/{}", part.where, kQuantization),
+                        "ignored: training uses unquantized weights",
+                        "choose their type with --dtype"});
+  return warnings;
+}
+
 }  // namespace
 
 LoadedModel load_model(const NamedText& config) {
@@ -111,7 +119,7 @@ LoadedModel load_model(const NamedText& config) {
   const TransformerConfig transformer = read_transformer(family, reader);
   reader.throw_complaints();
   return {build_transformer(transformer, config.name, family, part.where),
-          reader.warnings_about_unknown_keys()};
+          warnings_of(reader, part)};
 }
 
 std::optional<LoadedTransformer> load_transformer(const NamedText& config) {

@@ -172,8 +172,6 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
   EXPECT_EQ(compare.view().tracks()->end, end);
 }
 
-// The first stage is slowed down after the comparison: comparing again gives another error and
-// still shows the previous one.
 // p = 4, m = 8: 3 / 11 for GPipe and 1F1B, 3 / 27 for ZB-H1.
 TEST_F(ScreensTest, StacksSchedulesOnOneTimeAxisForALecture) {
   trigger("example.textbook");
@@ -277,6 +275,8 @@ TEST_F(ScreensTest, OpensAFolderOfTracesAsTheRanksOfOneRun) {
     EXPECT_EQ(tracks->rows[static_cast<std::size_t>(rank)].rank, rank);
 }
 
+// The first stage is slowed down after the comparison: comparing again gives another error and
+// still shows the previous one.
 TEST_F(ScreensTest, ComparesATraceWithTheScenarioAgain) {
   auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().report);

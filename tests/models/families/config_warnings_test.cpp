@@ -30,6 +30,12 @@ TEST(ConfigWarning, NamesKeyAndValueAndTheNearestKey) {
             "  hint: did you mean 'factor'?\n");
 }
 
+TEST(ConfigWarning, SaysThatQuantizationIsIgnored) {
+  EXPECT_EQ(warnings_about(R"({"model_type": "llama", "quantization_config": {"fmt": "e4m3"}})"),
+            "warning: x.json#/quantization_config: ignored: training uses unquantized weights\n"
+            "  hint: choose their type with --dtype\n");
+}
+
 TEST(ConfigWarning, SuggestsOnlyKeysThatAreAbsent) {
   EXPECT_EQ(
       warnings_about(R"({"model_type": "llama", "num_hidden_layers": 32, "num_hidden_layer": 24})")

@@ -128,11 +128,6 @@ TEST(ModelConfigError, RefusesModelsWithOtherPartsOrLosses) {
       "language models are\n"
       "  hint: set \"architectures\" to the class that ends in ForCausalLM, if the model is to "
       "be trained as a language model\n");
-  EXPECT_EQ(complaint_about(R"({"model_type": "llama",
-                                "quantization_config": {"quant_method": "fp8"}})"),
-            "error: x.json#/quantization_config: 'quantization_config' is not supported: training "
-            "needs unquantized weights\n"
-            "  hint: remove it to train the unquantized model\n");
 }
 
 TEST(ModelConfigError, RefusesFeaturesByName) {
