@@ -143,12 +143,13 @@ void merge_timeless(const PartitionProblem& problem,
 
 /// Numbers the groups in a topological order; ready groups are taken in the order of their nodes.
 std::vector<Index> number_groups(std::size_t nodes, Groups& groups,
-                                 std::vector<std::pair<Index, Index>> edges) {
-  for (auto& [from, to] : edges) from = groups.of(from), to = groups.of(to);
+                                 const std::vector<std::pair<Index, Index>>& edges) {
   std::vector<std::vector<Index>> after(nodes);
   std::vector<Index> missing(nodes, 0), number(nodes, -1);
-  for (const auto& [from, to] : edges)
+  for (const auto& [source, target] : edges) {
+    const Index from = groups.of(source), to = groups.of(target);
     if (from != to) after[to_index(from)].push_back(to), ++missing[to_index(to)];
+  }
   std::priority_queue<Index, std::vector<Index>, std::greater<>> ready;
   for (std::size_t v = 0; v < nodes; ++v)
     if (groups.of(static_cast<Index>(v)) == static_cast<Index>(v) && missing[v] == 0)
