@@ -30,7 +30,9 @@ std::string infeasible_text(const Infeasible& infeasible) {
   std::string text = fmt::format("No plan fits: {}\n", infeasible.reason);
   if (!infeasible.nearest) return text;
   const PlanFigures nearest = figures_of(*infeasible.nearest);
-  text += fmt::format("\nNearest plan found:\n{}", plan_table({&nearest, 1}));
+  const std::int64_t gpus = rank_count(nearest.strategy.degrees);
+  text += fmt::format("\nNearest plan found, on {} GPU{}:\n{}", gpus, gpus == 1 ? "" : "s",
+                      plan_table({&nearest, 1}));
   if (!nearest.why.empty()) text += nearest.why + "\n";
   return text;
 }

@@ -175,6 +175,16 @@ const Replication* Branching::leanest_replication(const SearchSpace::Branch& bra
   return leanest;
 }
 
+Candidate Branching::leanest_below(const SearchSpace::Branch& branch,
+                                   const Replication& replication) const {
+  const auto pipelines = space_.pipelines(branch);
+  const auto suited = std::ranges::find_if(
+      pipelines, [&](const PipelineChoice& pipeline) { return suits(replication, pipeline); });
+  const auto full = std::ranges::find(space_.recomputes, RecomputeKind::kFull, &Recompute::kind);
+  return {branch.layout, suited == pipelines.end() ? pipelines.front() : *suited,
+          full == space_.recomputes.end() ? space_.recomputes.front() : *full, replication};
+}
+
 /// Generates the schedule, for its memory and its time.
 NodeOutcome Branching::time_pipeline(const Node& node) {
   NodeOutcome outcome;

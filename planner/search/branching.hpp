@@ -56,6 +56,9 @@ class Branching {
   /// From now on nodes below a layout are not postponed if they are late.
   void search_rows() { postpones_ = false; }
   std::int64_t candidates_below(const Node& node) const;
+  /// A candidate with this replication and the recomputation that keeps the least, with the first
+  /// schedule that the replication suits.
+  Candidate leanest_below(const SearchSpace::Branch& branch, const Replication& replication) const;
   CandidateCosts& costs() { return costs_; }
 
  private:

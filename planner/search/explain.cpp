@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "core/plan/strategy_text.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -78,12 +80,10 @@ std::string why(const Plan& plan, const Evaluation& evaluation, const SearchJob&
 }
 
 std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfall) {
-  const Strategy& s = plan.strategy;
   return fmt::format(
-      "the plan with the lowest peak memory (tp {}, pp {}, dp {}, micro-batch {}, {}, recompute "
-      "{}, ZeRO {}) needs {:.1f} GiB on pipeline rank {}; the device has {:.1f} GiB",
-      s.degrees.tensor, s.degrees.pipeline, s.degrees.data, s.micro_batch, s.schedule,
-      to_text(s.recompute), s.zero, gibibytes(shortfall.needed), shortfall.position,
+      "the plan with the lowest peak memory ({}) needs {:.1f} GiB on pipeline rank {}; the device "
+      "has {:.1f} GiB",
+      strategy_text(plan.strategy), gibibytes(shortfall.needed), shortfall.position,
       gibibytes(shortfall.capacity));
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "planner/search/node_selection.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/refinement.hpp"
+#include "planner/search/state_bound.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
 #include "simulator/predict/predict.hpp"
@@ -29,11 +31,11 @@ class OpenNodes {
  public:
   enum Stage : std::uint8_t { kUnpriced, kLayout, kPipeline, kCandidate, kStageCount };
 
-  /// One node per layout, in random order: if time runs out, a random sample has been priced.
-  explicit OpenNodes(std::size_t branches) {
-    std::vector<std::pair<std::uint64_t, std::int32_t>> order(branches);
-    for (std::size_t i = 0; i < branches; ++i)
-      order[i] = {mixed_bits(i), static_cast<std::int32_t>(i)};
+  /// Layouts in random order: if time runs out, a random sample has been priced.
+  void push_layouts(std::span<const std::int32_t> branches) {
+    std::vector<std::pair<std::uint64_t, std::int32_t>> order;
+    for (const std::int32_t branch : branches)
+      order.emplace_back(mixed_bits(static_cast<std::uint64_t>(branch)), branch);
     std::ranges::sort(order);
     for (const auto& [key, branch] : order) push({.bound = {}, .branch = branch});
   }
@@ -106,8 +108,7 @@ class Search {
         options_(options),
         space_(make_space(job_.model, job_.cluster, job_.goal, job_.fixed)),
         incumbents_(space_, options.top, options.longest_step),
-        branching_(job_, space_, incumbents_),
-        open_(space_.branches.size()) {}
+        branching_(job_, space_, incumbents_) {}
 
   SearchResult run() {
     if (options_.top == 1) branching_.search_rows();
@@ -117,6 +118,7 @@ class Search {
     for (const SearchSpace::Branch& branch : space_.branches)
       certificate_.candidates += space_.candidates_below(branch);
     if (space_.branches.empty()) return nothing_to_search();
+    open_layouts();
     const bool complete = judge_all();
     certify(complete);
     return result();
@@ -136,16 +138,37 @@ class Search {
   std::optional<Infeasible> infeasible() {
     if (!leanest_ || !certificate_.proved_optimal) return std::nullopt;
     const Plan plan = branching_.costs().plan_of(leanest_->candidate);
-    Infeasible infeasible{.reason = reason_of_shortfall(plan, leanest_->shortfall),
-                          .nearest = std::nullopt};
+    Prediction predicted = predict({plan, job_.model, job_.cluster, job_.cost_model});
+    // What was found to be too much may be a bound.
+    const auto shortfall =
+        shortfall_of(predicted.graph, job_facts(plan.strategy, job_.model, job_.cluster));
+    Infeasible infeasible{
+        .reason = reason_of_shortfall(plan, shortfall.value_or(leanest_->shortfall)),
+        .nearest = std::nullopt};
     infeasible.nearest = RankedPlan{
-        .plan = plan,
-        .evaluation = predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation,
-        .why = infeasible.reason};
+        .plan = plan, .evaluation = std::move(predicted.evaluation), .why = infeasible.reason};
     return infeasible;
   }
 
  private:
+  /// All layouts whose model state may fit.
+  void open_layouts() {
+    const StateBound state(job_, space_);
+    std::vector<std::int32_t> open;
+    for (std::size_t i = 0; i < space_.branches.size(); ++i) {
+      const SearchSpace::Branch& branch = space_.branches[i];
+      const std::optional<MemoryShortfall> shortfall = state.shortfall_of(branch);
+      if (!shortfall) {
+        open.push_back(static_cast<std::int32_t>(i));
+        continue;
+      }
+      prune(PruneReason::kMemory, space_.candidates_below(branch));
+      if (!leanest_ || shortfall->needed < leanest_->shortfall.needed)
+        note_shortfall(branching_.leanest_below(branch, state.leanest(branch)), *shortfall);
+    }
+    open_.push_layouts(open);
+  }
+
   SearchResult nothing_to_search() const {
     SearchResult result;
     result.certificate = certificate_;
@@ -282,31 +305,6 @@ class Search {
   SearchCertificate certificate_;
 };
 
-/// The best plan for the same goal on 2x, 4x, … the devices. Whether any fits is asked of the
-/// plans with small micro-batches and one chunk first.
-std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
-                                                    const SearchOptions& options) {
-  SearchJob larger = job;
-  larger.fixed.data.reset();
-  SearchOptions one = options;
-  one.top = 1;
-  one.progress = {};
-  for (std::int64_t gpus = 2 * std::int64_t{job.goal.gpus}; gpus <= device_count(job.cluster);
-       gpus *= 2) {
-    larger.goal.gpus = static_cast<int>(gpus);
-    SearchJob leanest = larger;
-    if (!leanest.fixed.micro_batch) leanest.fixed.micro_batch = 1;
-    if (!leanest.fixed.schedule) leanest.fixed.schedule = kDefaultSchedule;
-    Search quick(leanest, one);
-    quick.run();
-    if (quick.best() == nullptr) continue;
-    Search search(larger, one);
-    search.offer(*quick.best());
-    return std::move(search.run().plans.front());
-  }
-  return std::nullopt;
-}
-
 /// Optimizer state goes to host memory only if nothing fits otherwise.
 bool may_offload(const SearchJob& job) {
   return !job.fixed.offload_optimizer && !job.fixed.data_parallelism.offload_optimizer &&
@@ -327,6 +325,26 @@ SearchOptions options_of_part(const SearchOptions& options) {
   return part;
 }
 
+/// Choices that need less memory than others.
+struct Relief {
+  int zero;
+  Recompute recompute;
+};
+
+/// The best plan with micro-batches of one sequence and this relief, where they are not fixed.
+std::optional<Incumbents::Row> best_with(const Relief& relief, SearchJob job,
+                                         const SearchOptions& options) {
+  if (!job.fixed.micro_batch) job.fixed.micro_batch = 1;
+  if (!job.fixed.zero) job.fixed.zero = relief.zero;
+  if (!job.fixed.recompute) job.fixed.recompute = relief.recompute;
+  Search search(job, options);
+  search.run();
+  if (search.best() == nullptr) return std::nullopt;
+  return *search.best();
+}
+
+constexpr Recompute kAllBlocks{.kind = RecomputeKind::kFull};
+
 /// The best plan of a small part of the space: without context parallelism, with micro-batches of
 /// one sequence, ZeRO 1 and no recomputation; if nothing fits, with all of it, and then with
 /// ZeRO 3.
@@ -334,20 +352,32 @@ std::optional<Incumbents::Row> best_of_small_part(const SearchJob& job,
                                                   const SearchOptions& options) {
   SearchJob part = job;
   if (!part.fixed.context) part.fixed.context = 1;
-  if (!part.fixed.micro_batch) part.fixed.micro_batch = 1;
-  struct Relief {
-    int zero;
-    Recompute recompute;
-  };
-  constexpr Recompute kAll{.kind = RecomputeKind::kFull};
-  for (const Relief& relief : {Relief{1, {}}, Relief{1, kAll}, Relief{3, kAll}}) {
-    if (!job.fixed.zero) part.fixed.zero = relief.zero;
-    if (!job.fixed.recompute) part.fixed.recompute = relief.recompute;
-    Search quick(part, options);
-    quick.run();
-    if (quick.best() != nullptr) return *quick.best();
-  }
+  for (const Relief& relief : {Relief{1, {}}, Relief{1, kAllBlocks}, Relief{3, kAllBlocks}})
+    if (auto best = best_with(relief, part, options)) return best;
   return std::nullopt;
+}
+
+struct ImprovedPlan {
+  Incumbents::Row row;
+  RankedPlan plan;
+};
+
+/// A better plan with the parallel sizes and the schedule of this one, or itself.
+ImprovedPlan improved_with_same_sizes(const SearchJob& job, const Incumbents::Row& row,
+                                      const SearchOptions& options) {
+  SearchJob same_sizes = job;
+  const ParallelDegrees& d = row.candidate.layout.degrees;
+  same_sizes.fixed.tensor = d.tensor;
+  same_sizes.fixed.pipeline = d.pipeline;
+  same_sizes.fixed.context = d.context;
+  same_sizes.fixed.expert = d.expert;
+  same_sizes.fixed.expert_tensor = d.expert_tensor;
+  same_sizes.fixed.schedule = row.candidate.pipeline.rule->name;
+  Search refined(same_sizes, options);
+  refined.offer(row);
+  refined.stop_after(kJudgedForGoodPlan);
+  SearchResult result = refined.run();
+  return {*refined.best(), std::move(result.plans.front())};
 }
 
 /// In large spaces, offers a good plan before the search: that of a small part, and then the best
@@ -358,19 +388,27 @@ void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search&
   const std::optional<Incumbents::Row> first = best_of_small_part(job, one);
   if (!first) return;
   search.offer(*first);
-  SearchJob same_sizes = job;
-  const ParallelDegrees& d = first->candidate.layout.degrees;
-  same_sizes.fixed.tensor = d.tensor;
-  same_sizes.fixed.pipeline = d.pipeline;
-  same_sizes.fixed.context = d.context;
-  same_sizes.fixed.expert = d.expert;
-  same_sizes.fixed.expert_tensor = d.expert_tensor;
-  same_sizes.fixed.schedule = first->candidate.pipeline.rule->name;
-  Search refined(same_sizes, one);
-  refined.offer(*first);
-  refined.stop_after(kJudgedForGoodPlan);
-  refined.run();
-  search.offer(*refined.best());
+  search.offer(improved_with_same_sizes(job, *first, one).row);
+}
+
+/// A good plan for the same goal on 2x, 4x, … the devices, as few as plans that need little memory
+/// fit on.
+std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
+                                                    const SearchOptions& options) {
+  SearchJob larger = job;
+  larger.fixed.data.reset();
+  const SearchOptions one = options_of_part(options);
+  for (std::int64_t gpus = 2 * std::int64_t{job.goal.gpus}; gpus <= device_count(job.cluster);
+       gpus *= 2) {
+    larger.goal.gpus = static_cast<int>(gpus);
+    SearchJob lean = larger;
+    if (!lean.fixed.schedule) lean.fixed.schedule = kDefaultSchedule;
+    for (const Relief& relief : {Relief{3, kAllBlocks}, Relief{1, kAllBlocks}}) {
+      if (const auto row = best_with(relief, lean, one))
+        return improved_with_same_sizes(larger, *row, one).plan;
+    }
+  }
+  return std::nullopt;
 }
 
 SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& options) {
