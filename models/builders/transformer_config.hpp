@@ -35,19 +35,19 @@ struct AttentionConfig {
   std::int64_t head_size = 0;   ///< D; unused by latent attention
   std::int64_t value_size = 0;  ///< of one head
   std::optional<LatentAttention> latent;
-  bool rotary = true;
   std::optional<std::int64_t> rotated_size;  ///< of one head; absent: all of it
-  RotaryPairs pairs = RotaryPairs::kHalves;
   RotaryAngles angles;
-  std::optional<double> scale;  ///< of the scores; absent: 1 / sqrt(D)
-  double softcap = 0;           ///< of the scores; 0: none
+  std::optional<double> scale;        ///< of the scores; absent: 1 / sqrt(D)
+  double softcap = 0;                 ///< of the scores; 0: none
+  double dropout = 0;                 ///< of the attention probabilities
+  double latent_norm_epsilon = 1e-6;  ///< of the compressed queries, keys and values
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  bool rotary = true;
   bool causal = true;
-  double dropout = 0;            ///< of the attention probabilities
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
   bool output_bias = false;
-  bool query_key_norm = false;        ///< RMS norm of every query and key head (Qwen3)
-  double latent_norm_epsilon = 1e-6;  ///< of the compressed queries, keys and values
-  bool sinks = false;                 ///< one additional learned logit per head (gpt-oss)
+  bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
+  bool sinks = false;           ///< one additional learned logit per head (gpt-oss)
 };
 
 struct FeedForwardConfig {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 
 namespace meshwright {
@@ -85,6 +86,14 @@ std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfa
       "has {:.1f} GiB",
       strategy_text(plan.strategy), gibibytes(shortfall.needed), shortfall.position,
       gibibytes(shortfall.capacity));
+}
+
+std::string reason_of_state(const MemoryShortfall& shortfall) {
+  return fmt::format(
+      "weights, gradients and optimizer state alone need {} per device, sharded as far as "
+      "possible; "
+      "the device has {}",
+      to_text(shortfall.needed), to_text(shortfall.capacity));
 }
 
 std::string reason_of_empty_space(const SearchSpace& space) {

@@ -17,9 +17,11 @@ namespace meshwright {
 /// would need 96.1 GiB". The bubbles are those of the plan tables: of the period.
 std::string why(const Plan& plan, const Evaluation& evaluation, const SearchJob& job);
 
-/// "the plan with the lowest peak memory (tp 8, pp 1, …) needs 112.3 GiB on pipeline rank 0; the
+/// "the plan with the lowest peak memory (TP8 PP2, 1f1b, …) needs 112.3 GiB on pipeline rank 0; the
 /// device has 80.0 GiB".
 std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfall);
+/// The reason if no layout can hold the model state.
+std::string reason_of_state(const MemoryShortfall& shortfall);
 
 /// The reason if enumeration found no candidate.
 std::string reason_of_empty_space(const SearchSpace& space);

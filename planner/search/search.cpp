@@ -136,17 +136,16 @@ class Search {
 
   /// Why nothing fits; after run().
   std::optional<Infeasible> infeasible() {
-    if (!leanest_ || !certificate_.proved_optimal) return std::nullopt;
-    const Plan plan = branching_.costs().plan_of(leanest_->candidate);
-    Prediction predicted = predict({plan, job_.model, job_.cluster, job_.cost_model});
-    // What was found to be too much may be a bound.
-    const auto shortfall =
-        shortfall_of(predicted.graph, job_facts(plan.strategy, job_.model, job_.cluster));
-    Infeasible infeasible{
-        .reason = reason_of_shortfall(plan, shortfall.value_or(leanest_->shortfall)),
-        .nearest = std::nullopt};
+    const std::optional<Leanest>& leanest = leanest_ ? leanest_ : least_state_;
+    if (!leanest || !certificate_.proved_optimal) return std::nullopt;
+    const Plan plan = branching_.costs().plan_of(leanest->candidate);
+    Infeasible infeasible{.reason = leanest_ ? reason_of_shortfall(plan, leanest->shortfall)
+                                             : reason_of_state(leanest->shortfall),
+                          .nearest = std::nullopt};
     infeasible.nearest = RankedPlan{
-        .plan = plan, .evaluation = std::move(predicted.evaluation), .why = infeasible.reason};
+        .plan = plan,
+        .evaluation = predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation,
+        .why = infeasible.reason};
     return infeasible;
   }
 
@@ -163,8 +162,8 @@ class Search {
         continue;
       }
       prune(PruneReason::kMemory, space_.candidates_below(branch));
-      if (!leanest_ || shortfall->needed < leanest_->shortfall.needed)
-        note_shortfall(branching_.leanest_below(branch, state.leanest(branch)), *shortfall);
+      if (!least_state_ || shortfall->needed < least_state_->shortfall.needed)
+        least_state_ = Leanest{branching_.leanest_below(branch, state.leanest(branch)), *shortfall};
     }
     open_.push_layouts(open);
   }
@@ -297,8 +296,9 @@ class Search {
   Incumbents incumbents_;
   Branching branching_;
   OpenNodes open_;
-  std::vector<Node> late_;  ///< slower than plan 1, until the other rows are searched
-  std::optional<Leanest> leanest_;
+  std::vector<Node> late_;              ///< slower than plan 1, until the other rows are searched
+  std::optional<Leanest> leanest_;      ///< of layouts whose model state may fit
+  std::optional<Leanest> least_state_;  ///< of the others
   std::int64_t settled_ = 0;
   std::int64_t judged_ = 0;                  ///< priced nodes
   std::optional<std::int64_t> most_judged_;  ///< then the search ends
@@ -391,6 +391,16 @@ void offer_good_plan(const SearchJob& job, const SearchOptions& options, Search&
   search.offer(improved_with_same_sizes(job, *first, one).row);
 }
 
+/// Without the choices that matter for time only.
+SearchJob with_plain_options(SearchJob job) {
+  FixedChoices& fixed = job.fixed;
+  if (!fixed.schedule) fixed.schedule = kDefaultSchedule;
+  if (!fixed.context_algorithm) fixed.context_algorithm = ContextAlgorithm::kAllGather;
+  for (std::optional<bool>* choice : {&fixed.tensor_overlap, &fixed.overlap_gather})
+    if (!*choice) *choice = false;
+  return job;
+}
+
 /// A good plan for the same goal on 2x, 4x, … the devices, as few as plans that need little memory
 /// fit on.
 std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
@@ -398,15 +408,14 @@ std::optional<RankedPlan> fitting_with_more_devices(const SearchJob& job,
   SearchJob larger = job;
   larger.fixed.data.reset();
   const SearchOptions one = options_of_part(options);
+  SearchOptions first = one;
+  first.is_out_of_time = [] { return true; };  // any plan will do
   for (std::int64_t gpus = 2 * std::int64_t{job.goal.gpus}; gpus <= device_count(job.cluster);
        gpus *= 2) {
     larger.goal.gpus = static_cast<int>(gpus);
-    SearchJob lean = larger;
-    if (!lean.fixed.schedule) lean.fixed.schedule = kDefaultSchedule;
-    for (const Relief& relief : {Relief{3, kAllBlocks}, Relief{1, kAllBlocks}}) {
-      if (const auto row = best_with(relief, lean, one))
+    for (const Relief& relief : {Relief{3, kAllBlocks}, Relief{1, kAllBlocks}})
+      if (const auto row = best_with(relief, with_plain_options(larger), first))
         return improved_with_same_sizes(larger, *row, one).plan;
-    }
   }
   return std::nullopt;
 }
