@@ -263,12 +263,12 @@ void ScheduleStack::paint_bars(QPainter& painter, const Block& block, const QRec
     const std::size_t row = block.rows[static_cast<std::size_t>(i)];
     const BusyTimes busy = busy_times(tracks, row, Nanoseconds(0), tracks.end);
     const double share = ratio(total(busy), tracks.end);
-    const QRectF bar(left, rows.top() + rows.height() * i / count, width,
-                     rows.height() / count - 2);
+    const QRect bar(left, rows.top() + rows.height() * i / count, width, rows.height() / count - 2);
     painter.fillRect(bar, color(colors_.idle));
     painter.fillRect(bar, QBrush(color(colors_.hatch), Qt::BDiagPattern));
-    painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * share, bar.height()),
-                     color(colors_.faint_text));
+    QRectF busy_part(bar);
+    busy_part.setWidth(busy_part.width() * share);
+    painter.fillRect(busy_part, color(colors_.faint_text));
   }
 }
 

@@ -200,7 +200,7 @@ TEST(Search, NamesThePlanWithTheLowestPeakIfItsStateWouldFit) {
   small.fixed.offload_optimizer = false;
   const SearchResult result = small.search({.top = 3, .threads = 1});
   ASSERT_TRUE(result.infeasible.has_value());
-  EXPECT_THAT(result.infeasible->reason, HasSubstr("recompute full"));
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("the plan with the lowest peak memory (TP"));
   EXPECT_THAT(result.infeasible->reason, HasSubstr("GiB on pipeline rank"));
 }
 
