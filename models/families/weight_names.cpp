@@ -201,7 +201,7 @@ class ParameterLayout {
   }
 
   std::string name_of(std::string_view theirs, std::string_view kind) const {
-    const std::string name = fmt::format("{}{}", theirs, kind);
+    std::string name = fmt::format("{}{}", theirs, kind);
     if (ours_.layer.empty()) return name;
     return fmt::format(fmt::runtime(family_.layer), ours_.layer) + name;
   }
