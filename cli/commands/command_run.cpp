@@ -42,6 +42,8 @@ struct Running {
   std::optional<Fault> fault;
   std::optional<WeightLayout> layout;  ///< of weights in the format of HuggingFace
   std::optional<Checkpoint> resumed;
+  TrainingLength length;
+  TrainingOptions options;
   // --ranks mpi only
   std::unique_ptr<SharedProgress> progress;
   std::unique_ptr<MpiJob> mpi;
@@ -80,9 +82,23 @@ void check_input_of_all(const RunFlags& flags) {
                                   "use a file instead of -"});
 }
 
+/// And what follows from the number of steps that it has completed.
+void load_checkpoint(Running& running, const RunFlags& flags) {
+  const Job& job = running.job;
+  running.layout = external_layout(flags.checkpoints, job.model);
+  running.resumed =
+      resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy, running.layout);
+  running.length = training_length(flags, running.resumed ? running.resumed->step : 0);
+  running.options = training_options(flags.optimizer, running.length.total);
+  running.options.seed = flags.checkpoints.resume.empty()
+                             ? static_cast<std::uint64_t>(flags.seed.value_or(1))
+                             : running.resumed->seed;
+}
+
 void prepare(Running& running, const RunFlags& flags) {
   check_input_of_all(flags);
   check_checkpoint_flags(flags.checkpoints);
+  check_optimizer_flags(flags.optimizer);
   if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
     throw UsageError({.where = "--live",
                       .what = "requires '--output'",
@@ -101,9 +117,9 @@ void prepare(Running& running, const RunFlags& flags) {
     static_cast<void>(parse_seconds(flags.watchdog_timeout, "--patience"));
   running.words = read_words(flags, job.model);
   if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
-  running.graph = lower(
-      job.file.plan, job.model, job.cluster,
-      {.ranks = RankSet::kAll, .steps = flags.steps.value_or(kDefaultSteps), .programs = true});
+  load_checkpoint(running, flags);
+  running.graph = lower(job.file.plan, job.model, job.cluster,
+                        {.ranks = RankSet::kAll, .steps = running.length.steps, .programs = true});
   const auto ranks = static_cast<int>(running.graph.ranks.size());
   if (running.mpi && running.mpi->rank_count() != ranks)
     throw InputError(
@@ -119,9 +135,6 @@ void prepare(Running& running, const RunFlags& flags) {
                    fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
     check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
-  running.layout = external_layout(flags.checkpoints, job.model);
-  running.resumed =
-      resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy, running.layout);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
@@ -161,7 +174,8 @@ class Progress {
       so_far_.steps.push_back(measured);
       write_so_far();
     }
-    print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
+    print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n",
+                                running_.length.first_step + step, measured.loss,
                                 to_seconds(step_time(measured)).value * 1e3));
   }
 
@@ -170,7 +184,7 @@ class Progress {
   void write_so_far() {
     try {
       write_file(flags_.output.file,
-                 results_trace({running_.job, flags_, running_.graph, so_far_}));
+                 results_trace({running_.job, flags_, running_.graph, so_far_, running_.length}));
     } catch (const RuntimeFailure& failure) {
       if (!std::exchange(has_warned_, true))
         print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
@@ -193,10 +207,6 @@ std::string_view rank_kind_text(const std::string& ranks) {
 
 TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
-  TrainingOptions options;
-  options.seed = flags.checkpoints.resume.empty()
-                     ? static_cast<std::uint64_t>(flags.seed.value_or(1))
-                     : running.resumed->seed;
   if (!running.is_silent())
     print_to_stderr(fmt::format(
         "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
@@ -214,8 +224,8 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
        .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
        .recorder = recorder,
        .clock = clock_of(flags),
-       .steps = flags.steps.value_or(kDefaultSteps),
-       .options = options,
+       .steps = running.length.steps,
+       .options = running.options,
        .checkpoints = checkpoint_options(flags.checkpoints, running.resumed, running.layout,
                                          clock_of(flags) != TimelineClock::kReplay),
        .ranks = ranks_of(flags),
@@ -286,7 +296,7 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
     leave_it_to_the_watcher(*run.failure, running);
     throw failed_run(*run.failure, running.graph);
   }
-  const RunResults results{running.job, flags, running.graph, run};
+  const RunResults results{running.job, flags, running.graph, run, running.length};
   Outcome outcome;
   if (run.failure) outcome.exit_code = kExitInterrupted;
   const std::string& file = flags.output.file;
@@ -338,7 +348,11 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
 
 void add_training_flags(CLI::App& command, RunFlags& flags) {
   const OptionGroup group(command, "Training");
-  add_count(command, "--steps", flags.steps, {1, 100'000}, "number of training steps (default: 5)");
+  add_count(command, "--steps", flags.steps, {1, 100'000},
+            "number of training steps of this run (default: 5, or all up to --total-steps)");
+  add_count(command, "--total-steps", flags.total_steps, {1, 100'000},
+            "number of training steps including those of the checkpoint to resume: the end of "
+            "--lr-schedule (default: set by --steps)");
   add_count(command, "--seed", flags.seed, {0, 1'000'000'000},
             "random seed of the initial parameters (default: 1)");
   add_value(command, "--text", flags.text, "FILE",
@@ -355,6 +369,7 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   add_job_flags(*command, flags.job);
   add_machine_flags(*command, flags);
   add_training_flags(*command, flags);
+  add_optimizer_flags(*command, flags.optimizer);
   add_checkpoint_flags(*command, flags.checkpoints);
   {
     const OptionGroup group(*command, "Timeline");

@@ -7,6 +7,7 @@
 #include "cli/flags/checkpoint_flags.hpp"
 #include "cli/flags/output_flags.hpp"
 #include "cli/job/job.hpp"
+#include "cli/run/optimizer_flags.hpp"
 
 namespace meshwright {
 
@@ -16,9 +17,10 @@ struct RunFlags {
   std::string text, tokens, token_type = "uint16";
   std::string watchdog_timeout, fault;  ///< not parsed yet
   std::string activity;                 ///< file for the kernels and copies of a GPU
-  std::optional<int> steps, seed;
+  std::optional<int> steps, total_steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median step
   bool live = false;       ///< write the timeline after every step
+  OptimizerFlags optimizer;
   CheckpointFlags checkpoints;
   OutputFlags output;
 };

@@ -119,6 +119,26 @@ TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
                                       : words_of_tokens<std::uint16_t>(flags.tokens, model);
 }
 
+TrainingLength training_length(const RunFlags& flags, std::int64_t first_step) {
+  const std::int64_t steps = flags.steps.value_or(kDefaultSteps);
+  if (!flags.total_steps)
+    return {
+        .first_step = first_step, .steps = static_cast<int>(steps), .total = first_step + steps};
+  const std::int64_t total = *flags.total_steps, left = total - first_step;
+  if (left <= 0)
+    refuse("--total-steps",
+           fmt::format("the checkpoint has completed {} of {} steps", first_step, total),
+           "set more steps, or remove --resume");
+  if (flags.steps && steps > left)
+    refuse("--steps",
+           fmt::format("{} steps after step {} exceed the {} of --total-steps", steps, first_step,
+                       total),
+           fmt::format("use at most {}, or set a larger --total-steps", left));
+  return {.first_step = first_step,
+          .steps = static_cast<int>(flags.steps ? steps : left),
+          .total = total};
+}
+
 void check_plan(const Job& job, RankKind ranks) {
   std::vector<Diagnostic> problems = check_runnable(job.file.plan, job.model);
   const std::int64_t count = rank_count(job.file.plan.strategy.degrees);

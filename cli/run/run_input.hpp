@@ -10,6 +10,17 @@ namespace meshwright {
 /// token IDs outside the model's vocabulary.
 TokenText read_words(const RunFlags& flags, const ModelGraph& model);
 
+inline constexpr int kDefaultSteps = 5;
+
+/// The steps of a run within the training that it is a part of.
+struct TrainingLength {
+  std::int64_t first_step = 0;  ///< steps of earlier runs
+  int steps = kDefaultSteps;    ///< of this run
+  std::int64_t total = kDefaultSteps;
+};
+/// InputError if --steps and --total-steps leave nothing to do after `first_step` steps.
+TrainingLength training_length(const RunFlags& flags, std::int64_t first_step);
+
 /// One InputError with every reason why the plan cannot be run.
 void check_plan(const Job& job, RankKind ranks);
 /// InputError if `ranks_here` of the job's ranks do not fit in the memory of this machine.

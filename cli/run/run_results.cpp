@@ -7,7 +7,6 @@
 
 #include "cli/reports/report.hpp"
 #include "cli/run/run_device.hpp"
-#include "cli/run/run_input.hpp"
 #include "core/formats/pftrace.hpp"
 #include "executor/runs/measured_timeline.hpp"
 #include "simulator/variation/variation.hpp"
@@ -24,8 +23,7 @@ double milliseconds(Ticks time) { return to_seconds(time).value * 1e3; }
 std::string progress_text(const RunResults& results) {
   const std::size_t steps = results.run.steps.size();
   if (!was_interrupted(results.run)) return fmt::format("{} steps", steps);
-  return fmt::format("interrupted after {} of {} steps", steps,
-                     results.flags.steps.value_or(kDefaultSteps));
+  return fmt::format("interrupted after {} of {} steps", steps, results.length.steps);
 }
 
 }  // namespace

@@ -4,11 +4,10 @@
 #include <string>
 
 #include "cli/run/run_flags.hpp"
+#include "cli/run/run_input.hpp"
 #include "executor/runs/train.hpp"
 
 namespace meshwright {
-
-inline constexpr int kDefaultSteps = 5;
 
 /// Step times without the first step, which warms up, unless it is the only one.
 struct StepSpread {
@@ -26,6 +25,7 @@ struct RunResults {
   const RunFlags& flags;
   const TaskGraph& graph;
   const TrainingRun& run;
+  TrainingLength length;
 };
 std::string results_text(const RunResults& results);
 std::string results_json(const RunResults& results);

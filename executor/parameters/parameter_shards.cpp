@@ -244,18 +244,22 @@ void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
   visit_elements(shard, whole, 0, 0, visit);
 }
 
+bool is_bias(const Tensor& tensor) {
+  return tensor.name.ends_with("bias") || tensor.name.ends_with("sinks") ||
+         tensor.name.ends_with("score_correction");
+}
+
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
                   std::span<float> values, Beats& beats) {
   const Tensor& tensor = model.tensors[shard.tensor.index()];
   const auto& whole = std::get<ParameterTensor>(tensor.shape);
   MW_CHECK(shard.elements() == static_cast<std::int64_t>(values.size()));
-  const bool is_bias = tensor.name.ends_with("bias") || tensor.name.ends_with("sinks") ||
-                       tensor.name.ends_with("score_correction");
-  const bool is_matrix = whole.shape.size() > 1 && !is_bias;
+  const bool starts_at_zero = is_bias(tensor);
+  const bool is_matrix = whole.shape.size() > 1 && !starts_at_zero;
   const std::uint64_t key = mixed_bits(seed ^ fnv1a(tensor.name));
   std::size_t place = 0;
   for_each_element(shard, whole, [&](std::int64_t number) {
-    double value = is_bias ? 0 : whole.initial_value;
+    double value = starts_at_zero ? 0 : whole.initial_value;
     if (is_matrix) value = whole.initial_deviation * normal(key, number);
     values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
     beat_occasionally(beats, place);

@@ -58,6 +58,9 @@ PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> laye
 void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
                       const std::function<void(std::int64_t number)>& visit);
 
+/// Whether initial values are zero: biases, and what is added to scores.
+bool is_bias(const Tensor& tensor);
+
 /// Initial values: a function only of the seed, the parameter's name and the element's index in the
 /// unsharded parameter, so that every parallel split starts from the same model. Matrices are
 /// normal, norms constant (ParameterTensor says how), biases zero. Emits a heartbeat about

@@ -64,20 +64,32 @@ void in_pieces(const SquaredNorm& all, const PieceLimits& limits, const Call& ca
   vectors_in_pieces(all, limits, call, &SquaredNorm::x);
 }
 
-template <class Call>
-void in_pieces(const AdamW& all, const PieceLimits& limits, const Call& call) {
+/// `state`: the optimizer state, which may be empty.
+template <class Update, class Call, class... State>
+void update_in_pieces(const Update& all, const PieceLimits& limits, const Call& call,
+                      State... state) {
   for_each_piece(all.gradient.size, limits.elements, [&](std::int64_t first, std::int64_t count) {
-    const auto cut = [&](std::span<float> of) {
-      return of.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    Update piece = all;
+    const auto cut = [&](std::span<float> Update::*vector) {
+      if (!(all.*vector).empty())
+        piece.*vector =
+            (all.*vector).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     };
-    AdamW piece = all;
-    piece.master = cut(all.master);
-    piece.first_moment = cut(all.first_moment);
-    piece.second_moment = cut(all.second_moment);
+    cut(&Update::master);
+    (cut(state), ...);
     piece.gradient = part_of(all.gradient, first, count);
     if (!all.parameter.empty()) piece.parameter = part_of(all.parameter, first, count);
     call(piece);
   });
+}
+
+template <class Call>
+void in_pieces(const AdamW& all, const PieceLimits& limits, const Call& call) {
+  update_in_pieces(all, limits, call, &AdamW::first_moment, &AdamW::second_moment);
+}
+template <class Call>
+void in_pieces(const Sgd& all, const PieceLimits& limits, const Call& call) {
+  update_in_pieces(all, limits, call, &Sgd::velocity);
 }
 
 // ---- matrix products ----

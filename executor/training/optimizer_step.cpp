@@ -7,25 +7,39 @@
 
 namespace meshwright {
 
-void OptimizerStep::update_all(StageParameters& parameters, std::int64_t updates) {
+void OptimizerStep::update_all(StageParameters& parameters, const UpdateNumber& number) {
   for (const bool expert : {false, true})
-    update(parameters, expert, {0, parameters.run(expert).elements()}, updates);
+    update(parameters, expert, {0, parameters.run(expert).elements()}, number);
 }
 
-/// By gradient, except score corrections.
+/// By gradient, except score corrections. Neighbors with the same weight decay share a call.
 void OptimizerStep::update(StageParameters& parameters, bool expert, const Block& range,
-                           std::int64_t updates) {
+                           const UpdateNumber& number) {
   ParameterRun& run = parameters.run(expert);
-  std::int64_t next = range.begin;
+  GradientUpdate next{{range.begin, range.begin}, options_.weight_decay, number};
+  const auto update_until = [&](std::int64_t end) {
+    next.range.end = end;
+    update_by_gradient(run, next);
+    next.range.begin = end;
+  };
   for (const ParameterShard& shard : parameters.shards().shards) {
-    if (shard.expert != expert || is_trained_by_gradient(rank_.model, shard)) continue;
-    const Block correction = intersection(block_of(shard), range);
-    if (correction.size() == 0) continue;
-    update_by_gradient(run, {next, correction.begin}, updates);
-    balance_experts(run, shard, correction);
-    next = correction.end;
+    const Block block = intersection(block_of(shard), range);
+    if (shard.expert != expert || block.size() == 0) continue;
+    if (!is_trained_by_gradient(rank_.model, shard)) {
+      update_until(block.begin);
+      balance_experts(run, shard, block);
+      next.range.begin = block.end;
+    } else if (const float decay = weight_decay_of(shard); decay != next.weight_decay) {
+      update_until(block.begin);
+      next.weight_decay = decay;
+    }
   }
-  update_by_gradient(run, {next, range.end}, updates);
+  update_until(range.end);
+}
+
+float OptimizerStep::weight_decay_of(const ParameterShard& shard) const {
+  const bool decays = options_.decays_norms_and_biases || !is_norm_or_bias(rank_.model, shard);
+  return decays ? options_.weight_decay : 0;
 }
 
 /// Auxiliary-loss-free load balancing (DeepSeek-V3, arXiv 2412.19437, section 2.1.2): lowers the
@@ -66,26 +80,43 @@ double OptimizerStep::mean_rows_of(TensorId correction) const {
   MW_CHECK(false);
 }
 
-void OptimizerStep::update_by_gradient(ParameterRun& run, const Block& range,
-                                       std::int64_t updates) {
-  for_each_own(run, range, [&](std::size_t piece, const Block& block) {
+/// SGD keeps its velocity in the first moments, and the second ones stay zero, so that a checkpoint
+/// has the same tensors and a plan the same memory with every optimizer.
+void OptimizerStep::update_by_gradient(ParameterRun& run, const GradientUpdate& update) {
+  const float rate =
+      learning_rate_at(options_.learning_rate, options_.rate_schedule, update.number.step);
+  for_each_own(run, update.range, [&](std::size_t piece, const Block& block) {
     const std::int64_t first = run.layout().pieces[piece].own.begin;
     const Vector weights =
         meshwright::part_of(run.own_weights(piece), block.begin - first, block.size());
     const std::span<float> gradient = part_of(run.gradients_for_update(piece), block, first);
     const bool has_master = run.has_master();
+    const std::span<float> master =
+        has_master ? part_of(run.master(piece), block, first) : floats_of(weights);
+    const Vector parameter = has_master && !run.layout().state_on_host ? weights : Vector{};
+    const std::span<float> first_moment = part_of(run.first_moment(piece), block, first);
+    if (options_.optimizer == OptimizerKind::kSgd)
+      return rank_.run(rank_.kernels.sgd,
+                       {.master = master,
+                        .velocity = first_moment,
+                        .gradient = {gradient.data(), block.size(), Dtype::kFp32},
+                        .parameter = parameter,
+                        .learning_rate = rate,
+                        .momentum = options_.momentum,
+                        .weight_decay = update.weight_decay,
+                        .gradient_scale = norm_.clip_factor()});
     rank_.run(rank_.kernels.adamw,
-              {.master = has_master ? part_of(run.master(piece), block, first) : floats_of(weights),
-               .first_moment = part_of(run.first_moment(piece), block, first),
+              {.master = master,
+               .first_moment = first_moment,
                .second_moment = part_of(run.second_moment(piece), block, first),
                .gradient = {gradient.data(), block.size(), Dtype::kFp32},
-               .parameter = has_master && !run.layout().state_on_host ? weights : Vector{},
-               .learning_rate = options_.learning_rate,
+               .parameter = parameter,
+               .learning_rate = rate,
                .beta1 = options_.beta1,
                .beta2 = options_.beta2,
                .epsilon = options_.epsilon,
-               .weight_decay = options_.weight_decay,
-               .step = updates + 1,
+               .weight_decay = update.weight_decay,
+               .step = update.number.earlier + 1,
                .gradient_scale = norm_.clip_factor()});
   });
 }

@@ -1,5 +1,5 @@
-/// AdamW updates of the parameter elements that a rank owns, with its state on the device or
-/// offloaded to the host.
+/// AdamW and SGD updates of the parameter elements that a rank owns, with its state on the device
+/// or offloaded to the host.
 #pragma once
 
 #include "executor/parameters/stage_parameters.hpp"
@@ -8,20 +8,33 @@
 
 namespace meshwright {
 
+struct UpdateNumber {
+  std::int64_t step = 0;     ///< training step, for the learning rate
+  std::int64_t earlier = 0;  ///< earlier updates, for the bias correction of AdamW
+};
+
 class OptimizerStep {
  public:
   /// All must outlive it. Gradients are scaled by the clip factor of `norm`.
   OptimizerStep(RankContext& rank, GradientNorm& norm, const TrainingOptions& options)
       : rank_(rank), norm_(norm), options_(options) {}
 
-  /// Updates the owned elements within `range`; `updates` is the number of earlier updates.
-  void update(StageParameters& parameters, bool expert, const Block& range, std::int64_t updates);
-  void update_all(StageParameters& parameters, std::int64_t updates);
+  /// Updates the owned elements within `range`.
+  void update(StageParameters& parameters, bool expert, const Block& range,
+              const UpdateNumber& number);
+  void update_all(StageParameters& parameters, const UpdateNumber& number);
   /// With offloaded state: copies gradients to the host, or updated weights from it.
   void copy_with_host(ParameterRun& run, const Collective& collective);
 
  private:
-  void update_by_gradient(ParameterRun& run, const Block& range, std::int64_t updates);
+  /// The elements of an update that have the same rule.
+  struct GradientUpdate {
+    Block range;
+    float weight_decay = 0;
+    UpdateNumber number;
+  };
+  void update_by_gradient(ParameterRun& run, const GradientUpdate& update);
+  float weight_decay_of(const ParameterShard& shard) const;
   void balance_experts(ParameterRun& run, const ParameterShard& shard, const Block& correction);
   double mean_rows_of(TensorId correction) const;
 

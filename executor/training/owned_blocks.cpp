@@ -20,4 +20,9 @@ bool is_trained_by_gradient(const ModelGraph& model, const ParameterShard& shard
   return std::get<ParameterTensor>(tensor.shape).trained_by_gradient;
 }
 
+bool is_norm_or_bias(const ModelGraph& model, const ParameterShard& shard) {
+  const Tensor& tensor = model.tensors[shard.tensor.index()];
+  return std::get<ParameterTensor>(tensor.shape).shape.size() < 2 || is_bias(tensor);
+}
+
 }  // namespace meshwright

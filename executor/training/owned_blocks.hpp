@@ -34,5 +34,7 @@ std::vector<Block> copied_columns(const ParameterShard& shard);
 
 /// False for the score corrections of routers.
 bool is_trained_by_gradient(const ModelGraph& model, const ParameterShard& shard);
+/// Whether the parameter is a vector, or biases of several experts.
+bool is_norm_or_bias(const ModelGraph& model, const ParameterShard& shard);
 
 }  // namespace meshwright

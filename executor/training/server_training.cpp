@@ -75,7 +75,7 @@ void ServerTraining::update(std::int64_t step) {
   }
   const float own_clip_factor = rank_.on_host(norm_.clip_factor());
   if (!is_synchronous) norm_.set_clip_factor(1);  // workers have clipped their pushes
-  optimizer_.update_all(*shard_, updates_++);
+  optimizer_.update_all(*shard_, {.step = step, .earlier = updates_++});
   if (!is_synchronous) norm_.set_clip_factor(own_clip_factor);
   pushes_are_summed_ = false;
   if (is_of_own_worker) role_.copy_to_own_worker();

@@ -43,7 +43,7 @@ void TrainingActions::update_parameters(const Task& task) {
   const bool updates = !rank_.strategy.data_parallelism.offload_optimizer;
   for (RankStage& stage : stages()) {
     if (!stage.parameters) continue;
-    if (updates) optimizer_.update_all(*stage.parameters, steps_.first());
+    if (updates) optimizer_.update_all(*stage.parameters, {steps_.first(), steps_.first()});
     stage.parameters->clear_gradients();
   }
 }
@@ -58,7 +58,7 @@ void TrainingActions::update_on_host(const RunTask& task) {
     if (std::find(before.begin(), before.end(), task.id) == before.end()) continue;
     const ParameterRange& range = graph.works[copy.work.index()].collective.parameters;
     optimizer_.update(*stages_.of_part(range.part).parameters, range.expert, block_of(range),
-                      steps_.first());
+                      {steps_.first(), steps_.first()});
   }
 }
 
@@ -70,7 +70,9 @@ void TrainingActions::update_without_flush(const Task& task) {
   norm_.reduce(alone, steps_.of(task.microbatch), Ticks());
   const int batch = steps_.versions()->batch_of(task.microbatch);
   for (const bool expert : {false, true}) stage.parameters->run(expert).begin_version(batch + 1);
-  optimizer_.update_all(*stage.parameters, steps_.first() * steps_.updates_per_step() + batch);
+  optimizer_.update_all(*stage.parameters,
+                        {.step = steps_.of(task.microbatch),
+                         .earlier = steps_.first() * steps_.updates_per_step() + batch});
   stage.parameters->clear_gradients();
   rows_.erase(rows_.begin(), rows_.upper_bound(task.microbatch));
   stage.microbatches.erase(stage.microbatches.begin(),

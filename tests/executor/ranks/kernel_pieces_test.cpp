@@ -88,6 +88,24 @@ TEST_P(KernelPieces, OfUpdatesUpdateAllParameters) {
   EXPECT_EQ(calls_, 7);
 }
 
+TEST_P(KernelPieces, OfSgdUpdateAllParameters) {
+  for (const bool has_velocity : {false, true}) {
+    const auto updated = [&](const PieceLimits& limits) {
+      std::vector<float> master = numbers(45, 1), velocity = numbers(45, 2);
+      std::vector<float> gradient = numbers(45, 4);
+      Sgd all{.master = master, .gradient = vector(gradient), .weight_decay = 0.1F};
+      if (has_velocity) all.velocity = velocity, all.momentum = 0.9F;
+      run(kernels_.sgd, all, limits);
+      master.insert(master.end(), velocity.begin(), velocity.end());
+      return master;
+    };
+    const std::vector<float> whole = updated(kWhole);
+    EXPECT_EQ(calls_, 1);
+    EXPECT_EQ(updated(kSevenElements), whole);
+    EXPECT_EQ(calls_, 7);
+  }
+}
+
 // 2 * 8 * 5 = 80 flop per row: pieces of 64, 64 and 22 of 150 rows.
 TEST_P(KernelPieces, OfGemmsAreRowBlocks) {
   constexpr std::int64_t kRows = 150, kDepth = 8, kColumns = 5;

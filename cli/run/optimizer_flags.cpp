@@ -1,0 +1,152 @@
+#include "cli/run/optimizer_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "cli/flags/choice_flag.hpp"
+#include "cli/flags/help_formatter.hpp"
+#include "cli/flags/real_flag.hpp"
+#include "cli/flags/strategy_flags.hpp"
+#include "core/base/error.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr RealRange kRateRange{.smallest = 0, .largest = 1000};
+constexpr RealRange kBetaRange{.smallest = 0, .largest = 1, .excludes_largest = true};
+constexpr RealRange kEpsilonRange{.smallest = 0, .largest = 1, .excludes_smallest = true};
+constexpr RealRange kWeightDecayRange{.smallest = 0, .largest = 1000};
+constexpr RealRange kClipRange{.smallest = 0, .largest = 1e9};
+constexpr CountRange kStepRange{.smallest = 0, .largest = 1'000'000'000};
+constexpr int kWsdDecayShare = 10;  ///< a tenth of the steps, as MiniCPM (arXiv 2404.06395)
+
+std::optional<RateDecay> decay_from_name(const std::string& name) {
+  if (name == "constant") return RateDecay::kConstant;
+  if (name == "linear") return RateDecay::kLinear;
+  if (name == "cosine") return RateDecay::kCosine;
+  if (name == "wsd") return RateDecay::kWsd;
+  return std::nullopt;
+}
+
+std::optional<OptimizerKind> optimizer_from_name(const std::string& name) {
+  if (name == "adamw") return OptimizerKind::kAdamW;
+  if (name == "sgd") return OptimizerKind::kSgd;
+  return std::nullopt;
+}
+
+std::pair<double, double> betas_from_text(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos)
+    throw UsageError({.where = "--betas",
+                      .what = fmt::format("invalid value '{}': expected two numbers", text),
+                      .hint = "separate them by a comma, for example --betas 0.9,0.95"});
+  return {parse_real("--betas", text.substr(0, comma), kBetaRange),
+          parse_real("--betas", text.substr(comma + 1), kBetaRange)};
+}
+
+void require(bool holds, const char* flag, const char* needed) {
+  if (!holds)
+    throw UsageError({.where = flag,
+                      .what = fmt::format("requires '{}'", needed),
+                      .hint = fmt::format("add {}, or remove {}", needed, flag)});
+}
+
+RateSchedule schedule_of(const OptimizerFlags& flags, const TrainingOptions& options,
+                         std::int64_t total_steps) {
+  RateSchedule schedule{.decay = flags.schedule.value_or(RateDecay::kConstant),
+                        .warmup = flags.warmup.value_or(0),
+                        .total = total_steps,
+                        .minimum = static_cast<float>(flags.min_rate.value_or(0))};
+  if (schedule.decay == RateDecay::kWsd)
+    schedule.final_steps = flags.decay_steps.value_or(
+        static_cast<int>((total_steps + kWsdDecayShare - 1) / kWsdDecayShare));
+  if (schedule.warmup + schedule.final_steps > total_steps)
+    throw InputError(
+        Diagnostic{flags.warmup ? "--warmup" : "--lr-decay",
+                   fmt::format("{} steps of warm-up and {} of decay exceed {} training steps",
+                               schedule.warmup, schedule.final_steps, total_steps),
+                   "use fewer of them, or set a larger --steps or --total-steps"});
+  if (schedule.minimum > options.learning_rate)
+    throw InputError(Diagnostic{
+        "--min-lr",
+        fmt::format("{} is above the learning rate of {}", schedule.minimum, options.learning_rate),
+        "use a smaller --min-lr, or a larger --lr"});
+  return schedule;
+}
+
+void add_rate_flags(CLI::App& command, OptimizerFlags& flags) {
+  add_real(command, "--lr", flags.rate, kRateRange, "peak learning rate (default: 0.001)");
+  add_choice(command, "--lr-schedule", flags.schedule, decay_from_name,
+             {"constant", "linear", "cosine", "wsd"},
+             "decay of the learning rate over the training; wsd: linear in the last steps only "
+             "(default: constant)");
+  add_count(command, "--warmup", flags.warmup, kStepRange,
+            "steps in which the learning rate grows linearly to its peak (default: 0)");
+  add_count(command, "--lr-decay", flags.decay_steps, kStepRange,
+            "--lr-schedule wsd: number of last steps in which the learning rate decays (default: "
+            "a tenth of the steps)");
+  add_real(command, "--min-lr", flags.min_rate, kRateRange,
+           "learning rate at the end of its decay (default: 0)");
+}
+
+}  // namespace
+
+void add_optimizer_flags(CLI::App& command, OptimizerFlags& flags) {
+  const OptionGroup group(command, "Optimizer");
+  add_choice(command, "--optimizer", flags.optimizer, optimizer_from_name, {"adamw", "sgd"},
+             "optimizer (default: adamw)");
+  add_rate_flags(command, flags);
+  command
+      .add_option_function<std::string>(
+          "--betas", [&flags](const std::string& text) { flags.betas = betas_from_text(text); },
+          "--optimizer adamw: decay rates of the moments (default: 0.9,0.95)")
+      ->type_name("B1,B2");
+  add_real(command, "--eps", flags.epsilon, kEpsilonRange,
+           "--optimizer adamw: term of the denominator (default: 1e-8)");
+  add_real(command, "--momentum", flags.momentum, kBetaRange,
+           "--optimizer sgd: momentum (default: 0.9)");
+  add_real(command, "--weight-decay", flags.weight_decay, kWeightDecayRange,
+           "weight decay, decoupled with adamw (default: 0.1)");
+  command.add_flag("--no-decay-norm-and-bias", flags.no_decay_norm_and_bias,
+                   "no weight decay of norms and biases");
+  add_real(command, "--clip", flags.clip, kClipRange,
+           "maximum global norm of the gradients; 0: no clipping (default: 1)");
+}
+
+void check_optimizer_flags(const OptimizerFlags& flags) {
+  const bool is_adamw = flags.optimizer.value_or(OptimizerKind::kAdamW) == OptimizerKind::kAdamW;
+  require(is_adamw || !flags.betas, "--betas", "--optimizer adamw");
+  require(is_adamw || !flags.epsilon, "--eps", "--optimizer adamw");
+  require(!is_adamw || !flags.momentum, "--momentum", "--optimizer sgd");
+  const RateDecay decay = flags.schedule.value_or(RateDecay::kConstant);
+  require(decay == RateDecay::kWsd || !flags.decay_steps, "--lr-decay", "--lr-schedule wsd");
+  if (decay == RateDecay::kConstant && flags.min_rate)
+    throw UsageError({.where = "--min-lr",
+                      .what = "has no effect with '--lr-schedule constant'",
+                      .hint = "add --lr-schedule cosine, or remove --min-lr"});
+}
+
+TrainingOptions training_options(const OptimizerFlags& flags, std::int64_t total_steps) {
+  TrainingOptions options;
+  const auto set = [](float& option, const std::optional<double>& flag) {
+    if (flag) option = static_cast<float>(*flag);
+  };
+  options.optimizer = flags.optimizer.value_or(options.optimizer);
+  set(options.learning_rate, flags.rate);
+  if (flags.betas) {
+    set(options.beta1, flags.betas->first);
+    set(options.beta2, flags.betas->second);
+  }
+  set(options.epsilon, flags.epsilon);
+  set(options.momentum, flags.momentum);
+  set(options.weight_decay, flags.weight_decay);
+  options.decays_norms_and_biases = !flags.no_decay_norm_and_bias;
+  set(options.gradient_clip, flags.clip);
+  if (options.gradient_clip == 0) options.gradient_clip = std::numeric_limits<float>::infinity();
+  options.rate_schedule = schedule_of(flags, options, total_steps);
+  return options;
+}
+
+}  // namespace meshwright
