@@ -19,6 +19,7 @@
 #include "cli/run/run_flags.hpp"
 #include "cli/run/run_input.hpp"
 #include "cli/run/run_results.hpp"
+#include "cli/run/training_settings.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
 #include "core/base/parse_quantity.hpp"
@@ -205,37 +206,52 @@ std::string_view rank_kind_text(const std::string& ranks) {
   return ranks == "nccl" ? "processes connected by NCCL" : std::string_view(ranks);
 }
 
+/// Where the run continues, and what differs from the run that it continues.
+std::string resume_text(const Running& running, const RunFlags& flags,
+                        const std::map<std::string, std::string>& settings) {
+  if (flags.checkpoints.resume.empty()) return "";
+  const Checkpoint& checkpoint = running.resumed.value();
+  std::string text = settings_warnings(checkpoint.settings, settings);
+  if (flags.seed && static_cast<std::uint64_t>(*flags.seed) != checkpoint.seed)
+    text += fmt::format("warning: --seed {} has no effect: the checkpoint was saved with seed {}\n",
+                        *flags.seed, checkpoint.seed);
+  return text + fmt::format("resuming at step {}\n", checkpoint.step);
+}
+
 TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
+  CheckpointOptions checkpoints =
+      checkpoint_options(flags.checkpoints, running.resumed, running.layout,
+                         clock_of(flags) != TimelineClock::kReplay);
+  checkpoints.settings = training_settings(running.options, running.words);
+  if (!running.is_silent()) print_to_stderr(resume_text(running, flags, checkpoints.settings));
   if (!running.is_silent())
     print_to_stderr(fmt::format(
         "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
         updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "per step",
         running.graph.ranks.size(), rank_kind_text(flags.ranks)));
-  return train(
-      {.plan = running.job.file.plan,
-       .model = running.job.model,
-       .graph = running.graph,
-       .cost_model = *running.job.cost_model,
-       .text = running.words,
-       .kernels = kernels_for_run(flags),
-       .device = device_of(flags.device),
-       .nccl = nccl_for_run(flags),
-       .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
-       .recorder = recorder,
-       .clock = clock_of(flags),
-       .steps = running.length.steps,
-       .options = running.options,
-       .checkpoints = checkpoint_options(flags.checkpoints, running.resumed, running.layout,
-                                         clock_of(flags) != TimelineClock::kReplay),
-       .ranks = ranks_of(flags),
-       .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
-                  .interrupted = interrupt_flag(),
-                  .mpi = running.mpi.get(),
-                  .job = running.place ? &*running.place : nullptr},
-       .links = links_of(flags),
-       .fault = running.fault,
-       .progress = Progress(running, flags)});
+  return train({.plan = running.job.file.plan,
+                .model = running.job.model,
+                .graph = running.graph,
+                .cost_model = *running.job.cost_model,
+                .text = running.words,
+                .kernels = kernels_for_run(flags),
+                .device = device_of(flags.device),
+                .nccl = nccl_for_run(flags),
+                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
+                .recorder = recorder,
+                .clock = clock_of(flags),
+                .steps = running.length.steps,
+                .options = running.options,
+                .checkpoints = checkpoints,
+                .ranks = ranks_of(flags),
+                .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
+                           .interrupted = interrupt_flag(),
+                           .mpi = running.mpi.get(),
+                           .job = running.place ? &*running.place : nullptr},
+                .links = links_of(flags),
+                .fault = running.fault,
+                .progress = Progress(running, flags)});
 }
 
 std::string hint_for(const RankFailure& failure) {
@@ -291,6 +307,15 @@ void leave_it_to_the_watcher(const RankFailure& failure, const Running& running)
     wait_for_termination(kForWatcher, kExitRunFailed);
 }
 
+/// The checkpoint of an interrupted run.
+std::string saved_text(const Running& running, const TrainingRun& run, const RunFlags& flags) {
+  const std::string& save = flags.checkpoints.save;
+  const bool is_saved = run.failure && !run.steps.empty() && !save.empty() &&
+                        !updates_without_flush(running.job.file.plan.strategy);
+  const std::int64_t step = running.length.first_step + std::ssize(run.steps);
+  return is_saved ? fmt::format("saved {}\n", checkpoint_path(save, step)) : "";
+}
+
 Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {
   if (run.failure && run.failure->kind != FailureKind::kInterruption) {
     leave_it_to_the_watcher(*run.failure, running);
@@ -299,6 +324,7 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
   const RunResults results{running.job, flags, running.graph, run, running.length};
   Outcome outcome;
   if (run.failure) outcome.exit_code = kExitInterrupted;
+  print_to_stderr(saved_text(running, run, flags));
   const std::string& file = flags.output.file;
   if (file != "-") outcome.text = flags.output.json ? results_json(results) : results_text(results);
   if (!file.empty()) write_file(file, results_trace(results));
@@ -396,7 +422,8 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
       gpu_names() +
       ", threads share one GPU; --clock virtual then runs and times one kernel\n"
       "at a time. Processes of mpirun and --ranks nccl use one GPU each and need --clock wall.\n"
-      "Ctrl-C stops the run and writes what was measured.\n"
+      "Ctrl-C stops the run and writes what was measured. With --save it first completes the step\n"
+      "and saves a checkpoint, as SIGTERM does; a second Ctrl-C stops at once.\n"
       "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"

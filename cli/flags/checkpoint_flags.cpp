@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
@@ -25,11 +26,15 @@ void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags) {
             "save checkpoints to this file, or to one file each in this directory");
   add_count(command, "--save-every", flags.every, {.smallest = 1, .largest = 100'000},
             "steps between checkpoints (default: save after the last step only)");
+  add_count(command, "--keep", flags.keep, {.smallest = 1, .largest = 100'000},
+            "number of newest checkpoints to keep in the directory of --save (default: all)");
   add_choice(command, "--format", flags.format, {"meshwright", "hf"},
              "format of saved checkpoints; hf: weights that transformers loads (default: "
              "meshwright)");
-  add_value(command, "--resume", flags.resume, "FILE",
-            "resume from a checkpoint, which may have been saved by another plan");
+  add_value(
+      command, "--resume", flags.resume, "PATH",
+      "resume from a checkpoint, or from the newest one in a directory; another plan may have "
+      "saved it");
 }
 
 std::optional<WeightLayout> external_layout(const CheckpointFlags& flags, const ModelGraph& model) {
@@ -53,6 +58,33 @@ Checkpoint checkpoint_of_weights(const std::string& path, const ModelGraph& mode
   return std::move(weights.checkpoint);
 }
 
+Checkpoint checkpoint_at(const std::string& path, const ModelGraph& model,
+                         const Strategy& strategy) {
+  Checkpoint checkpoint = checkpoint_from_file(read_file(path, kLargestTensorFile), model, path);
+  check_resumable(checkpoint, strategy, path);
+  return checkpoint;
+}
+
+/// A job that was killed may leave its last checkpoint damaged: the one before is used then.
+Checkpoint newest_checkpoint(const std::string& directory, const ModelGraph& model,
+                             const Strategy& strategy) {
+  const std::map<std::int64_t, std::string> files = checkpoints_in(directory);
+  std::optional<InputError> of_newest;
+  for (auto file = files.rbegin(); file != files.rend(); ++file) try {
+      Checkpoint checkpoint = checkpoint_at(file->second, model, strategy);
+      if (of_newest)
+        print_to_stderr(fmt::format("warning: {}: {}; resuming from {}\n",
+                                    of_newest->diagnostics().front().where,
+                                    of_newest->diagnostics().front().what, file->second));
+      return checkpoint;
+    } catch (const InputError& error) {
+      if (!of_newest) of_newest = error;
+    }
+  if (of_newest) throw InputError(*of_newest);
+  throw InputError(Diagnostic{directory, "contains no checkpoint (step-*.safetensors)",
+                              "use a directory that --save wrote to, or a file"});
+}
+
 }  // namespace
 
 std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const ModelGraph& model,
@@ -60,10 +92,10 @@ std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const
                                              const std::optional<WeightLayout>& layout) {
   if (!flags.init.empty()) return checkpoint_of_weights(flags.init, model, layout.value());
   if (flags.resume.empty()) return std::nullopt;
-  Checkpoint checkpoint =
-      checkpoint_from_file(read_file(flags.resume, kLargestTensorFile), model, flags.resume);
-  check_resumable(checkpoint, strategy, flags.resume);
-  return checkpoint;
+  std::error_code ignored;
+  return std::filesystem::is_directory(flags.resume, ignored)
+             ? newest_checkpoint(flags.resume, model, strategy)
+             : checkpoint_at(flags.resume, model, strategy);
 }
 
 void check_checkpoint_flags(const CheckpointFlags& flags) {
@@ -75,10 +107,21 @@ void check_checkpoint_flags(const CheckpointFlags& flags) {
     throw UsageError({.where = "--format",
                       .what = "requires '--save'",
                       .hint = "set the file or directory to save to, for example --save trained/"});
-  if (flags.every && flags.save.empty())
-    throw UsageError({.where = "--save-every",
-                      .what = "requires '--save'",
-                      .hint = "set the file or directory to save to, for example --save states"});
+  const auto needs_save = [&](const std::optional<int>& flag, const char* name) {
+    if (flag && flags.save.empty())
+      throw UsageError({.where = name,
+                        .what = "requires '--save'",
+                        .hint = "set the file or directory to save to, for example --save states"});
+  };
+  needs_save(flags.every, "--save-every");
+  needs_save(flags.keep, "--keep");
+  std::error_code ignored;
+  if (flags.keep && !flags.save.ends_with('/') &&
+      !std::filesystem::is_directory(flags.save, ignored))
+    throw UsageError(
+        {.where = "--keep",
+         .what = fmt::format("requires a directory, but '--save' is the file '{}'", flags.save),
+         .hint = "save to a directory: a file holds one checkpoint anyway"});
 }
 
 CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
@@ -93,6 +136,8 @@ CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
   return {.save = flags.save,
           .layout = flags.format == "hf" ? &layout.value() : nullptr,
           .every = flags.every.value_or(0),
+          .keep = flags.keep.value_or(0),
+          .settings = {},
           .resume = resumed ? &*resumed : nullptr};
 }
 

@@ -22,14 +22,6 @@ constexpr RealRange kClipRange{.smallest = 0, .largest = 1e9};
 constexpr CountRange kStepRange{.smallest = 0, .largest = 1'000'000'000};
 constexpr int kWsdDecayShare = 10;  ///< a tenth of the steps, as MiniCPM (arXiv 2404.06395)
 
-std::optional<RateDecay> decay_from_name(const std::string& name) {
-  if (name == "constant") return RateDecay::kConstant;
-  if (name == "linear") return RateDecay::kLinear;
-  if (name == "cosine") return RateDecay::kCosine;
-  if (name == "wsd") return RateDecay::kWsd;
-  return std::nullopt;
-}
-
 std::optional<OptimizerKind> optimizer_from_name(const std::string& name) {
   if (name == "adamw") return OptimizerKind::kAdamW;
   if (name == "sgd") return OptimizerKind::kSgd;
@@ -78,7 +70,7 @@ RateSchedule schedule_of(const OptimizerFlags& flags, const TrainingOptions& opt
 
 void add_rate_flags(CLI::App& command, OptimizerFlags& flags) {
   add_real(command, "--lr", flags.rate, kRateRange, "peak learning rate (default: 0.001)");
-  add_choice(command, "--lr-schedule", flags.schedule, decay_from_name,
+  add_choice(command, "--lr-schedule", flags.schedule, rate_decay_from_name,
              {"constant", "linear", "cosine", "wsd"},
              "decay of the learning rate over the training; wsd: linear in the last steps only "
              "(default: constant)");

@@ -127,7 +127,7 @@ TrainingLength training_length(const RunFlags& flags, std::int64_t first_step) {
   const std::int64_t total = *flags.total_steps, left = total - first_step;
   if (left <= 0)
     refuse("--total-steps",
-           fmt::format("the checkpoint has completed {} of {} steps", first_step, total),
+           fmt::format("the checkpoint has completed {} steps already, got {}", first_step, total),
            "set more steps, or remove --resume");
   if (flags.steps && steps > left)
     refuse("--steps",

@@ -3,7 +3,8 @@
 ///
 /// A safetensors file (core/formats/safetensors.hpp) with three unsharded fp32 tensors per model
 /// parameter: NAME, NAME.first_moment and NAME.second_moment (of AdamW). The metadata record the
-/// format, model, seed, training step and position in the text. With an asynchronous parameter
+/// format, model, seed, training step and position in the text, and the settings of the run as
+/// "setting.NAME". With an asynchronous parameter
 /// server every worker resumes from the weights it pulled last: N workers add N tensors per
 /// parameter, NAME.worker_0 and so on, and the metadata key "workers". A plan with the same number
 /// of workers resumes from these, any other plan from the servers' weights.
@@ -38,6 +39,8 @@ struct Checkpoint {
   std::map<std::string, ParameterState> parameters;  ///< by name
   /// Unsharded weights by name and worker; empty if all ranks share one version.
   std::map<std::string, std::vector<std::vector<float>>> of_workers = {};
+  /// How the run was set up, by name, to be compared with the run that resumes.
+  std::map<std::string, std::string> settings = {};
   friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
@@ -59,6 +62,8 @@ struct CheckpointOptions {
   std::string save;  ///< file, or directory for one file per checkpoint; empty: none
   const WeightLayout* layout = nullptr;  ///< of the files; null: the format above
   int every = 0;                         ///< steps between checkpoints; 0: after the last step only
+  int keep = 0;                          ///< newest checkpoints left in the directory; 0: all
+  std::map<std::string, std::string> settings = {};  ///< see Checkpoint
   const Checkpoint* resume = nullptr;
   std::int64_t first_step() const { return resume == nullptr ? 0 : resume->step; }
   /// Whether a checkpoint is due after step number `step` of `steps` in this run.
@@ -69,6 +74,11 @@ struct CheckpointOptions {
 };
 /// "DIRECTORY/step-000120.safetensors" if `save` is a directory, else `save`.
 std::string checkpoint_path(const std::string& save, std::int64_t step);
+/// Paths of the checkpoints in a directory by step.
+std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory);
+/// Removes all but the newest `keep` of the checkpoints up to `step`. Those of later steps belong
+/// to another run.
+void remove_old_checkpoints(const std::string& directory, std::int64_t step, int keep);
 
 /// Collective over all ranks; rank 0 writes the file atomically. Throws RuntimeFailure if it
 /// cannot.

@@ -13,6 +13,8 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kFormat = "meshwright checkpoint 1";
+constexpr std::string_view kSettingPrefix = "setting.";
+constexpr std::string_view kFilePrefix = "step-", kFileSuffix = ".safetensors";
 constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< twice this still fits in an int
 constexpr int kMostWorkers = 1 << 16;
 
@@ -139,6 +141,8 @@ std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
                    {"seed", std::to_string(checkpoint.seed)},
                    {"step", std::to_string(checkpoint.step)},
                    {"text_position", std::to_string(checkpoint.text_position)}};
+  for (const auto& [name, value] : checkpoint.settings)
+    file.metadata[std::string(kSettingPrefix) + name] = value;
   for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
     for_each_state_kind([&](StateKind kind, std::string_view suffix) {
       file.tensors.push_back({tensor.name + std::string(suffix), parameter.shape,
@@ -177,6 +181,9 @@ Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& mode
   checkpoint.step = number_in<std::int64_t>(file, "step", where, kMostSteps);
   checkpoint.text_position = number_in<std::int64_t>(file, "text_position", where, INT64_MAX);
   checkpoint.seed = number_in<std::uint64_t>(file, "seed", where, UINT64_MAX);
+  for (const auto& [key, value] : file.metadata)
+    if (key.starts_with(kSettingPrefix))
+      checkpoint.settings[key.substr(kSettingPrefix.size())] = value;
   return checkpoint;
 }
 
@@ -197,7 +204,27 @@ void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
 std::string checkpoint_path(const std::string& save, std::int64_t step) {
   std::error_code ignored;
   if (!save.ends_with('/') && !std::filesystem::is_directory(save, ignored)) return save;
-  return (std::filesystem::path(save) / fmt::format("step-{:06}.safetensors", step)).string();
+  return (std::filesystem::path(save) / fmt::format("{}{:06}{}", kFilePrefix, step, kFileSuffix))
+      .string();
+}
+
+std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory) {
+  std::map<std::int64_t, std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileSuffix)) continue;
+    name = name.substr(0, name.size() - kFileSuffix.size()).substr(kFilePrefix.size());
+    if (const auto step = number_from_text<std::int64_t>(name)) found[*step] = entry.path();
+  }
+  return found;
+}
+
+void remove_old_checkpoints(const std::string& directory, std::int64_t step, int keep) {
+  std::map<std::int64_t, std::string> files = checkpoints_in(directory);
+  files.erase(files.upper_bound(step), files.end());
+  for (; static_cast<int>(files.size()) > keep; files.erase(files.begin()))
+    std::filesystem::remove(files.begin()->second);
 }
 
 }  // namespace meshwright

@@ -56,6 +56,9 @@ struct LaunchOptions {
   std::chrono::milliseconds watchdog_timeout = std::chrono::seconds(6);
   /// Set by a signal handler: all ranks stop at their next message or task.
   const std::atomic<bool>* interrupted = nullptr;
+  /// Not null: an interruption only sets this flag, for ranks that end after their current step. In
+  /// memory that forked ranks share.
+  std::atomic<bool>* finish_step = nullptr;
   /// Receives the reports of all ranks (Communicator::report()), under MPI and in jobs in the
   /// process of rank 0. Calls are serialized, in order per rank, and may come from any thread.
   std::function<void(RankId, std::span<const std::byte>)> on_report = {};

@@ -98,7 +98,7 @@ class MpiLaunch {
                                 .task = TaskId(progress.task.load()),
                                 .cause = std::move(cause)}));
     };
-    if (options_.interrupted != nullptr && *options_.interrupted && !has_told_interruption_) {
+    if (is_stopped_by_interruption(options_) && !has_told_interruption_) {
       has_told_interruption_ = true;
       fail(FailureKind::kInterruption, "interrupted");
       stop_own_rank();

@@ -91,6 +91,13 @@ std::optional<std::string> deliver_report(const LaunchOptions& options, RankId r
   }
 }
 
+bool is_stopped_by_interruption(const LaunchOptions& options) {
+  if (options.interrupted == nullptr || !options.interrupted->load()) return false;
+  if (options.finish_step == nullptr) return true;
+  options.finish_step->store(true);
+  return false;
+}
+
 void write_progress(ByteWriter& writer, const RankProgress& progress) {
   writer.number(progress.beats.load());
   writer.number(progress.task.load());
@@ -144,7 +151,7 @@ std::string signal_text(int signal) {
 }
 
 std::optional<RankFailure> Watchdog::poll() {
-  if (options_.interrupted != nullptr && options_.interrupted->load())
+  if (is_stopped_by_interruption(options_))
     return RankFailure{
         .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
   std::int64_t beats = 0;

@@ -28,6 +28,10 @@ BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgre
 std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
                                           std::span<const std::byte> report);
 
+/// Whether an interruption ends the run at once. Otherwise passes it on to the ranks, see
+/// LaunchOptions::finish_step.
+bool is_stopped_by_interruption(const LaunchOptions& options);
+
 /// Interval of progress reports to rank 0.
 inline constexpr std::chrono::milliseconds kReportInterval{100};
 /// Serializes a rank's progress for the process of rank 0, which supervises the job.

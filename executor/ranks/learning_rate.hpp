@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace meshwright {
 
@@ -11,6 +13,10 @@ enum class RateDecay : std::uint8_t {
   kCosine,  ///< likewise, along half a period of the cosine (arXiv 1608.03983, without restarts)
   kWsd      ///< warm-up, stable, decay: linear over the final steps only (arXiv 2404.06395)
 };
+
+/// "constant", "linear", "cosine", "wsd".
+std::string_view name_of(RateDecay decay);
+std::optional<RateDecay> rate_decay_from_name(std::string_view name);
 
 /// How the rate changes over the `total` steps of a training, which several runs may share.
 struct RateSchedule {

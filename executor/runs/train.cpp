@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/plan/weight_versions.hpp"
+#include "executor/launch/shared_flag.hpp"
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/runs/gather_reports.hpp"
 #include "executor/tasks/compute_slots.hpp"
@@ -45,12 +47,27 @@ class Training {
     launch.on_report = [this](RankId rank, std::span<const std::byte> bytes) {
       gathered_.take(rank, bytes);
     };
-    return gathered_.finish(run_ranks(
+    if (saves_when_interrupted()) launch.finish_step = &finish_step_.get();
+    TrainingRun run = gathered_.finish(run_ranks(
         request_.ranks, static_cast<int>(request_.graph.ranks.size()),
         [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, launch));
+    if (!run.failure && has_ended_early(run))
+      run.failure = RankFailure{
+          .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
+    return run;
   }
 
  private:
+  /// Without a flush, no step has a boundary at which a checkpoint could be written.
+  bool saves_when_interrupted() const {
+    return !request_.checkpoints.save.empty() && !covers_all_steps_;
+  }
+  /// Forked ranks cannot set ended_early_ in this process, but it has all their reports.
+  bool has_ended_early(const TrainingRun& run) const {
+    if (request_.ranks != RankKind::kProcesses) return ended_early_;
+    return finish_step_.get() && static_cast<int>(run.steps.size()) < request_.steps;
+  }
+
   void run_rank(Communicator& communicator, RankProgress& progress) const {
     if (request_.clock == TimelineClock::kReplay) {
       ReplayActions actions(request_.plan.strategy, communicator);
@@ -110,14 +127,18 @@ class Training {
       const int last = request_.steps - 1;
       if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
     }
-    for (int step = 0; step < request_.steps && !covers_all_steps_; ++step) {
+    int steps = covers_all_steps_ ? 0 : request_.steps;
+    for (int step = 0; step < steps; ++step) {
       if (step == 1) timed.forget();
       run_one_step(communicator, progress, all_actions, step, inject_into, [&] {
         actions.settle();
-        return mean_loss(communicator, actions, step);
+        const StepEnd end = end_step(communicator, actions, step);
+        if (end.is_last) steps = step + 1;
+        return end.loss;
       });
-      if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
+      if (checkpoints.saves_after(step, steps)) save(communicator, actions, step);
     }
+    if (!covers_all_steps_ && steps < request_.steps) ended_early_ = true;
     if (is_timed) {
       const std::lock_guard lock(*kernel_times_mutex_);
       request_.kernel_times(timed.take());
@@ -133,9 +154,12 @@ class Training {
     about.step = request_.checkpoints.first_step() + step + 1;
     about.text_position = about.step * s.global_batch * s.sequence_length;
     about.seed = request_.options.seed;
+    about.settings = request_.checkpoints.settings;
+    const CheckpointOptions& options = request_.checkpoints;
     save_checkpoint(communicator, actions, request_.model, about,
-                    checkpoint_path(request_.checkpoints.save, about.step),
-                    request_.checkpoints.layout);
+                    checkpoint_path(options.save, about.step), options.layout);
+    if (options.keep > 0 && communicator.rank() == RankId(0))
+      remove_old_checkpoints(options.save, about.step, options.keep);
   }
 
   struct StepActions {
@@ -238,21 +262,33 @@ class Training {
     return RankClock::Moment(nanoseconds);
   }
 
-  double mean_loss(Communicator& communicator, const TrainingActions& actions, int step) const {
+  /// What all ranks know after a step.
+  struct StepEnd {
+    double loss = 0;       ///< mean
+    bool is_last = false;  ///< a rank has been told to end the run
+  };
+
+  StepEnd end_step(Communicator& communicator, const TrainingActions& actions, int step) const {
+    struct Share {
+      double loss = 0, tokens = 0, is_last = 0;
+    };
     RankGroup all(communicator, all_ranks(communicator.rank_count()), {Channel::kControl, 1});
-    std::vector<double> sums(2 * static_cast<std::size_t>(all.size()));
-    const std::size_t mine = 2 * static_cast<std::size_t>(all.index());
-    sums[mine] = actions.loss_sum();
-    sums[mine + 1] = static_cast<double>(actions.loss_tokens());
-    all.all_gather(std::as_writable_bytes(std::span(sums)), 2 * sizeof(double), Ticks());
-    double sum = 0, tokens = 0;
-    for (std::size_t i = 0; i < sums.size(); i += 2) {
-      sum += sums[i];
-      tokens += sums[i + 1];
+    std::vector<Share> shares(static_cast<std::size_t>(all.size()));
+    shares[static_cast<std::size_t>(all.index())] = {
+        .loss = actions.loss_sum(),
+        .tokens = static_cast<double>(actions.loss_tokens()),
+        .is_last = finish_step_.get() ? 1.0 : 0.0};
+    all.all_gather(std::as_writable_bytes(std::span(shares)), sizeof(Share), Ticks());
+    Share sum;
+    for (const Share& share : shares) {
+      sum.loss += share.loss;
+      sum.tokens += share.tokens;
+      sum.is_last += share.is_last;
     }
-    if (!std::isfinite(sum))
-      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, sum / tokens));
-    return sum / tokens;
+    if (!std::isfinite(sum.loss))
+      throw std::runtime_error(
+          fmt::format("the loss of step {} is {}", step, sum.loss / sum.tokens));
+    return {.loss = sum.loss / sum.tokens, .is_last = sum.is_last > 0};
   }
 
   /// All elements owned by this rank.
@@ -295,6 +331,8 @@ class Training {
   const KernelTable queued_ = queued_kernels(request_.kernels.backend);
   RunnableGraph runnable_;
   GatheredReports gathered_;
+  SharedFlag finish_step_;
+  mutable std::atomic<bool> ended_early_ = false;
   std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();
   std::unique_ptr<ComputeSlots> compute_slots_ =
       std::make_unique<ComputeSlots>(ComputeSlots::default_count());

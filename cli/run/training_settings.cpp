@@ -1,0 +1,70 @@
+#include "cli/run/training_settings.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/hash.hpp"
+#include "core/base/value_named.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::string_view kText = "text";
+
+/// Of the number of tokens and a sample of them.
+std::string text_hash(const TokenText& text) {
+  constexpr std::size_t kSample = 4096;
+  const std::size_t tokens = text.words.size(), stride = tokens / kSample + 1;
+  std::uint64_t hash = fnv1a_next(kFnv1aStart, tokens);
+  for (std::size_t i = 0; i < tokens; i += stride)
+    hash = fnv1a_next(hash, static_cast<std::uint64_t>(text.words[i]));
+  return fmt::format("{:016x}", hash);
+}
+
+/// The shortest text that reads back as the same number.
+std::string text_of(float value) { return fmt::format("{}", value); }
+
+}  // namespace
+
+std::map<std::string, std::string> training_settings(const TrainingOptions& options,
+                                                     const TokenText& text) {
+  const bool is_adamw = options.optimizer == OptimizerKind::kAdamW;
+  const RateSchedule& schedule = options.rate_schedule;
+  std::map<std::string, std::string> settings{
+      {std::string(kText), text_hash(text)},
+      {"optimizer", is_adamw ? "adamw" : "sgd"},
+      {"lr", text_of(options.learning_rate)},
+      {"lr-schedule", std::string(name_of(schedule.decay))},
+      {"warmup", std::to_string(schedule.warmup)},
+      {"weight-decay", text_of(options.weight_decay)},
+      {"no-decay-norm-and-bias", options.decays_norms_and_biases ? "off" : "on"},
+      {"clip", text_of(options.gradient_clip)}};
+  if (is_adamw) {
+    settings["betas"] = fmt::format("{},{}", options.beta1, options.beta2);
+    settings["eps"] = text_of(options.epsilon);
+  } else {
+    settings["momentum"] = text_of(options.momentum);
+  }
+  if (schedule.decay != RateDecay::kConstant) {
+    settings["min-lr"] = text_of(schedule.minimum);
+    settings["total-steps"] = std::to_string(schedule.total);
+  }
+  if (schedule.decay == RateDecay::kWsd)
+    settings["lr-decay"] = std::to_string(schedule.final_steps);
+  return settings;
+}
+
+std::string settings_warnings(const std::map<std::string, std::string>& saved,
+                              const std::map<std::string, std::string>& now) {
+  std::string warnings;
+  for (const auto& [name, value] : now) {
+    const auto before = saved.find(name);
+    if (before == saved.end() || before->second == value) continue;
+    warnings += name == kText
+                    ? "warning: --resume: the training text differs from that of the checkpoint\n"
+                    : fmt::format("warning: --{} is {}, but the checkpoint was saved with {}\n",
+                                  name, value, before->second);
+  }
+  return warnings;
+}
+
+}  // namespace meshwright
