@@ -218,12 +218,17 @@ std::string resume_text(const Running& running, const RunFlags& flags,
   return text + fmt::format("resuming at step {}\n", checkpoint.step);
 }
 
+CheckpointOptions checkpoints_of(const Running& running, const RunFlags& flags) {
+  CheckpointOptions options = checkpoint_options(flags.checkpoints, running.resumed, running.layout,
+                                                 clock_of(flags) != TimelineClock::kReplay);
+  options.model_config = running.job.file.model_config;
+  options.settings = training_settings(running.options, running.words);
+  return options;
+}
+
 TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
-  CheckpointOptions checkpoints =
-      checkpoint_options(flags.checkpoints, running.resumed, running.layout,
-                         clock_of(flags) != TimelineClock::kReplay);
-  checkpoints.settings = training_settings(running.options, running.words);
+  const CheckpointOptions checkpoints = checkpoints_of(running, flags);
   if (!running.is_silent()) print_to_stderr(resume_text(running, flags, checkpoints.settings));
   if (!running.is_silent())
     print_to_stderr(fmt::format(
@@ -312,8 +317,9 @@ std::string saved_text(const Running& running, const TrainingRun& run, const Run
   const std::string& save = flags.checkpoints.save;
   const bool is_saved = run.failure && !run.steps.empty() && !save.empty() &&
                         !updates_without_flush(running.job.file.plan.strategy);
+  if (!is_saved) return "";
   const std::int64_t step = running.length.first_step + std::ssize(run.steps);
-  return is_saved ? fmt::format("saved {}\n", checkpoint_path(save, step)) : "";
+  return fmt::format("saved {}\n", checkpoint_path(checkpoints_of(running, flags), step));
 }
 
 Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {

@@ -29,8 +29,8 @@ void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags) {
   add_count(command, "--keep", flags.keep, {.smallest = 1, .largest = 100'000},
             "number of newest checkpoints to keep in the directory of --save (default: all)");
   add_choice(command, "--format", flags.format, {"meshwright", "hf"},
-             "format of saved checkpoints; hf: weights that transformers loads (default: "
-             "meshwright)");
+             "format of saved checkpoints; hf: weights that transformers loads, in a directory of "
+             "the model for each checkpoint (default: meshwright)");
   add_value(
       command, "--resume", flags.resume, "PATH",
       "resume from a checkpoint, or from the newest one in a directory; another plan may have "
@@ -135,6 +135,7 @@ CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
                                 "use --clock virtual or --clock wall"});
   return {.save = flags.save,
           .layout = flags.format == "hf" ? &layout.value() : nullptr,
+          .model_config = {},
           .every = flags.every.value_or(0),
           .keep = flags.keep.value_or(0),
           .settings = {},

@@ -32,8 +32,8 @@ std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const
 /// UsageError for --save-every, --keep or --format without --save, --keep without a directory, and
 /// for --init with --resume.
 void check_checkpoint_flags(const CheckpointFlags& flags);
-/// `resumed` and `layout` must outlive the result, which lacks the settings. InputError for --save
-/// or --resume if not `trains` (the replay clock).
+/// `resumed` and `layout` must outlive the result, which lacks settings and config. InputError for
+/// --save or --resume if not `trains` (the replay clock).
 CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
                                      const std::optional<Checkpoint>& resumed,
                                      const std::optional<WeightLayout>& layout, bool trains);

@@ -120,7 +120,7 @@ void collect_workers(Communicator& communicator, TrainingActions& actions, const
 }  // namespace
 
 void save_checkpoint(Communicator& communicator, TrainingActions& actions, const ModelGraph& model,
-                     const Checkpoint& about, const std::string& path, const WeightLayout* layout) {
+                     const Checkpoint& about, const CheckpointOptions& options) {
   Checkpoint whole = about;
   const bool collects = communicator.rank() == RankId(0);
   if (collects)
@@ -140,8 +140,10 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
   collect_workers(communicator, actions, model, whole);
   if (!collects) return;
   const FlagGuard on_disk(actions.rank().progress.is_on_disk);
-  write_file(path,
-             layout == nullptr ? to_file(whole, model) : to_external_file(whole, model, *layout));
+  const std::string path = checkpoint_path(options, about.step);
+  if (options.layout == nullptr) return write_file(path, to_file(whole, model));
+  if (path != options.save) write_model_directory(path, options.model_config);
+  write_file(path, to_external_file(whole, model, *options.layout));
 }
 
 namespace {

@@ -60,7 +60,8 @@ void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
 
 struct CheckpointOptions {
   std::string save;  ///< file, or directory for one file per checkpoint; empty: none
-  const WeightLayout* layout = nullptr;  ///< of the files; null: the format above
+  const WeightLayout* layout = nullptr;  ///< of weights for HuggingFace; null: the format above
+  std::string model_config = {};         ///< config.json beside such weights
   int every = 0;                         ///< steps between checkpoints; 0: after the last step only
   int keep = 0;                          ///< newest checkpoints left in the directory; 0: all
   std::map<std::string, std::string> settings = {};  ///< see Checkpoint
@@ -72,19 +73,20 @@ struct CheckpointOptions {
     return step + 1 == steps || (every > 0 && (step + 1) % every == 0);
   }
 };
-/// "DIRECTORY/step-000120.safetensors" if `save` is a directory, else `save`.
-std::string checkpoint_path(const std::string& save, std::int64_t step);
-/// Paths of the checkpoints in a directory by step.
-std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory);
-/// Removes all but the newest `keep` of the checkpoints up to `step`. Those of later steps belong
-/// to another run.
-void remove_old_checkpoints(const std::string& directory, std::int64_t step, int keep);
+/// "DIRECTORY/step-000120.safetensors" if --save is a directory, else its file. For HuggingFace
+/// "DIRECTORY/step-000120/model.safetensors", in the directory of a model.
+std::string checkpoint_path(const CheckpointOptions& options, std::int64_t step);
+/// Paths of the checkpoints in a directory by step; of models for HuggingFace, their directories.
+std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory,
+                                                   bool for_huggingface = false);
+/// Removes all but the newest checkpoints to keep, of those up to `step`. Those of later steps
+/// belong to another run.
+void remove_old_checkpoints(const CheckpointOptions& options, std::int64_t step);
 
 /// Collective over all ranks; rank 0 writes the file atomically. Throws RuntimeFailure if it
 /// cannot.
 void save_checkpoint(Communicator& communicator, TrainingActions& actions, const ModelGraph& model,
-                     const Checkpoint& about, const std::string& path,
-                     const WeightLayout* layout = nullptr);
+                     const Checkpoint& about, const CheckpointOptions& options);
 /// Restores the shards that this rank holds.
 void restore(TrainingActions& actions, const Checkpoint& checkpoint);
 

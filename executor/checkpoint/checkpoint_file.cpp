@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kFormat = "meshwright checkpoint 1";
 constexpr std::string_view kSettingPrefix = "setting.";
 constexpr std::string_view kFilePrefix = "step-", kFileSuffix = ".safetensors";
+constexpr std::string_view kModelFile = "model.safetensors";
 constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< twice this still fits in an int
 constexpr int kMostWorkers = 1 << 16;
 
@@ -201,30 +202,35 @@ void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
       "use the --global-batch and --seq of the saved run");
 }
 
-std::string checkpoint_path(const std::string& save, std::int64_t step) {
+std::string checkpoint_path(const CheckpointOptions& options, std::int64_t step) {
+  const std::string& save = options.save;
   std::error_code ignored;
   if (!save.ends_with('/') && !std::filesystem::is_directory(save, ignored)) return save;
-  return (std::filesystem::path(save) / fmt::format("{}{:06}{}", kFilePrefix, step, kFileSuffix))
-      .string();
+  const std::filesystem::path directory(save);
+  const std::string name = fmt::format("{}{:06}", kFilePrefix, step);
+  if (options.layout != nullptr) return (directory / name / kModelFile).string();
+  return (directory / (name + std::string(kFileSuffix))).string();
 }
 
-std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory) {
+std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory,
+                                                   bool for_huggingface) {
+  const std::string_view suffix = for_huggingface ? std::string_view() : kFileSuffix;
   std::map<std::int64_t, std::string> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
     std::string name = entry.path().filename().string();
-    if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileSuffix)) continue;
-    name = name.substr(0, name.size() - kFileSuffix.size()).substr(kFilePrefix.size());
+    if (!name.starts_with(kFilePrefix) || !name.ends_with(suffix)) continue;
+    name = name.substr(0, name.size() - suffix.size()).substr(kFilePrefix.size());
     if (const auto step = number_from_text<std::int64_t>(name)) found[*step] = entry.path();
   }
   return found;
 }
 
-void remove_old_checkpoints(const std::string& directory, std::int64_t step, int keep) {
-  std::map<std::int64_t, std::string> files = checkpoints_in(directory);
-  files.erase(files.upper_bound(step), files.end());
-  for (; static_cast<int>(files.size()) > keep; files.erase(files.begin()))
-    std::filesystem::remove(files.begin()->second);
+void remove_old_checkpoints(const CheckpointOptions& options, std::int64_t step) {
+  std::map<std::int64_t, std::string> all = checkpoints_in(options.save, options.layout != nullptr);
+  all.erase(all.upper_bound(step), all.end());
+  for (; std::ssize(all) > options.keep; all.erase(all.begin()))
+    std::filesystem::remove_all(all.begin()->second);
 }
 
 }  // namespace meshwright

@@ -191,6 +191,17 @@ InitialWeights initial_weights(const std::string& path, const ModelGraph& model,
   return reader.finish();
 }
 
+void write_model_directory(const std::string& path, const std::string& model_config) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure)
+    throw RuntimeFailure(Diagnostic{directory.string(),
+                                    fmt::format("cannot create: {}", failure.message()),
+                                    "choose a directory that can be written"});
+  write_file((directory / "config.json").string(), model_config);
+}
+
 std::string to_external_file(const Checkpoint& checkpoint, const ModelGraph& model,
                              const WeightLayout& layout) {
   TensorFile file;

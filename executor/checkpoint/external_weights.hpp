@@ -22,7 +22,10 @@ struct InitialWeights {
 InitialWeights initial_weights(const std::string& path, const ModelGraph& model,
                                const WeightLayout& layout);
 
-/// A file that from_pretrained() of transformers reads; without the moments.
+/// Creates the directory of the weights at `path`, with the config.json that from_pretrained() of
+/// transformers reads beside them. Throws RuntimeFailure if it cannot.
+void write_model_directory(const std::string& path, const std::string& model_config);
+/// A file that from_pretrained() reads; without the moments.
 std::string to_external_file(const Checkpoint& checkpoint, const ModelGraph& model,
                              const WeightLayout& layout);
 

@@ -156,10 +156,9 @@ class Training {
     about.seed = request_.options.seed;
     about.settings = request_.checkpoints.settings;
     const CheckpointOptions& options = request_.checkpoints;
-    save_checkpoint(communicator, actions, request_.model, about,
-                    checkpoint_path(options.save, about.step), options.layout);
+    save_checkpoint(communicator, actions, request_.model, about, options);
     if (options.keep > 0 && communicator.rank() == RankId(0))
-      remove_old_checkpoints(options.save, about.step, options.keep);
+      remove_old_checkpoints(options, about.step);
   }
 
   struct StepActions {

@@ -65,6 +65,18 @@ TEST_F(RunCheckpoints, AreRemovedButForTheNewest) {
                                    "step-000100.safetensors"));
 }
 
+/// A directory per checkpoint, which --init and from_pretrained() read.
+TEST_F(RunCheckpoints, AreModelsForHuggingFace) {
+  losses_of(run_with("--steps 3 --save states --save-every 1 --keep 2 --format hf"));
+  EXPECT_THAT(saved(), ElementsAre("step-000002", "step-000003"));
+  const auto config = nlohmann::json::parse(read_file(path("states/step-000003/config.json")));
+  EXPECT_EQ(config["model_type"], "gpt2");
+  const std::vector<double> whole = losses_of(run_with("--steps 4"));
+  const std::vector<double> after = losses_of(run_with("--steps 1 --init states/step-000003"));
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_LT(after.front(), whole.front());
+}
+
 TEST_F(RunCheckpoints, AreResumedFromTheNewestThatIsWhole) {
   const std::vector<double> whole = losses_of(run_with("--steps 5 --save states --save-every 2"));
   std::filesystem::resize_file(path("states/step-000005.safetensors"), 1000);
