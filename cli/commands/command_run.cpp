@@ -18,6 +18,7 @@
 #include "cli/run/run_failed.hpp"
 #include "cli/run/run_flags.hpp"
 #include "cli/run/run_input.hpp"
+#include "cli/run/run_progress.hpp"
 #include "cli/run/run_results.hpp"
 #include "cli/run/training_settings.hpp"
 #include "cli/terminal/interrupt.hpp"
@@ -113,6 +114,7 @@ void prepare(Running& running, const RunFlags& flags) {
   static_cast<void>(links_of(flags));
   check_place_of("--output", flags.output.file);
   check_place_of("--activity", flags.activity);
+  check_log(flags.log);
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.watchdog_timeout.empty())
     static_cast<void>(parse_seconds(flags.watchdog_timeout, "--patience"));
@@ -166,39 +168,6 @@ bool prepare_together(Running& running, const RunFlags& flags) {
   throw RuntimeFailure({"--ranks mpi", first, "make the input files readable on every node"});
 }
 
-/// Prints every step; with --live, also writes the timeline measured so far.
-class Progress {
- public:
-  Progress(const Running& running, const RunFlags& flags) : running_(running), flags_(flags) {}
-  void operator()(int step, const MeasuredStep& measured) {
-    if (flags_.live && !running_.is_silent()) {
-      so_far_.steps.push_back(measured);
-      write_so_far();
-    }
-    print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n",
-                                running_.length.first_step + step, measured.loss,
-                                to_seconds(step_time(measured)).value * 1e3));
-  }
-
- private:
-  /// A failed write does not stop the run: the file is written again after the next step.
-  void write_so_far() {
-    try {
-      write_file(flags_.output.file,
-                 results_trace({running_.job, flags_, running_.graph, so_far_, running_.length}));
-    } catch (const RuntimeFailure& failure) {
-      if (!std::exchange(has_warned_, true))
-        print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
-                                    failure.diagnostic().where, failure.diagnostic().what));
-    }
-  }
-
-  const Running& running_;
-  const RunFlags& flags_;
-  TrainingRun so_far_;
-  bool has_warned_ = false;
-};
-
 /// "threads", "MPI processes": how the ranks of --ranks run.
 std::string_view rank_kind_text(const std::string& ranks) {
   if (ranks == "mpi") return "MPI processes";
@@ -230,6 +199,8 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
   const CheckpointOptions checkpoints = checkpoints_of(running, flags);
   if (!running.is_silent()) print_to_stderr(resume_text(running, flags, checkpoints.settings));
+  const auto progress = std::make_shared<RunProgress>(
+      RunProgress::Run{running.job, flags, running.graph, running.length}, !running.is_silent());
   if (!running.is_silent())
     print_to_stderr(fmt::format(
         "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
@@ -256,7 +227,9 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
                            .job = running.place ? &*running.place : nullptr},
                 .links = links_of(flags),
                 .fault = running.fault,
-                .progress = Progress(running, flags)});
+                .progress = [progress](int step, const MeasuredStep& measured) {
+                  progress->report(step, measured);
+                }});
 }
 
 std::string hint_for(const RankFailure& failure) {
@@ -404,9 +377,12 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   add_optimizer_flags(*command, flags.optimizer);
   add_checkpoint_flags(*command, flags.checkpoints);
   {
-    const OptionGroup group(*command, "Timeline");
+    const OptionGroup group(*command, "Timeline and log");
     command->add_flag("--all-steps", flags.all_steps,
                       "write all steps to the timeline, not only the median step");
+    add_value(*command, "--log", flags.log, "FILE",
+              "write loss, gradient norm, learning rate, tokens/s, MFU and memory of every step as "
+              "JSON lines; --resume appends");
     command->add_flag("--live", flags.live, "write the timeline after every step");
   }
   add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");

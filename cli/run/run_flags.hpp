@@ -19,6 +19,7 @@ struct RunFlags {
   std::string activity;                 ///< file for the kernels and copies of a GPU
   std::optional<int> steps, total_steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median step
+  std::string log;         ///< file for the figures of every step
   bool live = false;       ///< write the timeline after every step
   OptimizerFlags optimizer;
   CheckpointFlags checkpoints;

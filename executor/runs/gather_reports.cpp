@@ -66,16 +66,27 @@ void GatheredReports::take(RankId rank, const StepReport& report) {
     step.end = std::max(step.end, span.end);
   }
   step.losses[rank.index()] = report.loss;
+  if (report.gradient_norm) step.gradient_norm = report.gradient_norm;
+  step.peak_memory = std::max(step.peak_memory, report.peak_memory);
   step.ranks += report.is_whole ? 1 : 0;
   if (step.ranks < ranks_) return;
   const Ticks begin = covers_all_steps_ ? std::exchange(end_of_last_, step.end) : Ticks();
   run_.steps.push_back({.loss = covers_all_steps_
                                     ? std::accumulate(step.losses.begin(), step.losses.end(), 0.0)
                                     : step.losses.front(),
+                        .gradient_norm = step.gradient_norm,
+                        .learning_rate = learning_rate_of(report.step),
+                        .peak_memory = step.peak_memory,
                         .times = std::move(step.step.times),
                         .duration = step.end - begin});
   underway_.erase(underway_.begin());
   if (request_.progress) request_.progress(report.step, run_.steps.back());
+}
+
+float GatheredReports::learning_rate_of(int step) const {
+  const TrainingOptions& options = request_.options;
+  return learning_rate_at(options.learning_rate, options.rate_schedule,
+                          request_.checkpoints.first_step() + step);
 }
 
 void GatheredReports::take(const ParameterValues& values) {

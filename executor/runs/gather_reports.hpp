@@ -24,14 +24,17 @@ class GatheredReports {
   struct StepUnderway {
     UnfinishedStep step;
     std::vector<double> losses;  ///< by rank
-    Ticks end;                   ///< end of its last task
-    std::size_t ranks = 0;       ///< ranks that completed the step
+    std::optional<double> gradient_norm;
+    Bytes peak_memory;      ///< largest
+    Ticks end;              ///< end of its last task
+    std::size_t ranks = 0;  ///< ranks that completed the step
   };
 
   UnfinishedStep no_times() const;
   StepUnderway& underway(int step);
   void take(RankId rank, const StepReport& report);
   void take(const ParameterValues& values);
+  float learning_rate_of(int step) const;
 
   const TrainingRequest& request_;
   std::size_t ranks_;

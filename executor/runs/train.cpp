@@ -73,10 +73,12 @@ class Training {
       ReplayActions actions(request_.plan.strategy, communicator);
       if (covers_all_steps_)
         run_all_steps(
-            communicator, progress, StepActions(actions), [](TaskId) {}, [](int) { return 0.0; });
+            communicator, progress, StepActions(actions), [](TaskId) {},
+            [](int) { return StepFigures(); });
       for (int step = 0; step < request_.steps && !covers_all_steps_; ++step)
         run_one_step(
-            communicator, progress, StepActions(actions), step, [](TaskId) {}, [] { return 0.0; });
+            communicator, progress, StepActions(actions), step, [](TaskId) {},
+            [] { return StepFigures(); });
       return communicator.report(to_bytes(EndReport()));
     }
     if (request_.device == nullptr) return train_on(communicator, progress, nullptr);
@@ -122,7 +124,8 @@ class Training {
     if (covers_all_steps_) {
       run_all_steps(communicator, progress, all_actions, inject_into, [&](int step) {
         actions.settle();
-        return share_of_loss(actions, step);
+        return StepFigures{share_of_loss(actions, step), std::nullopt,
+                           total(actions.memory().peak())};
       });
       const int last = request_.steps - 1;
       if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
@@ -134,7 +137,7 @@ class Training {
         actions.settle();
         const StepEnd end = end_step(communicator, actions, step);
         if (end.is_last) steps = step + 1;
-        return end.loss;
+        return StepFigures{end.loss, actions.gradient_norm(), total(actions.memory().peak())};
       });
       if (checkpoints.saves_after(step, steps)) save(communicator, actions, step);
     }
@@ -168,10 +171,22 @@ class Training {
     DeviceSpans* spans;  ///< null: the clock has the times of the tasks
   };
 
+  /// What a rank reports of a step, besides times.
+  struct StepFigures {
+    double loss = 0;
+    std::optional<double> gradient_norm;
+    Bytes peak_memory;
+    void copy_to(StepReport& report) const {
+      report.loss = loss;
+      report.gradient_norm = gradient_norm;
+      report.peak_memory = peak_memory;
+    }
+  };
+
   /// Reports the step, also if it does not complete.
-  template <class InjectNan, class Loss>
+  template <class InjectNan, class Figures>
   void run_one_step(Communicator& communicator, RankProgress& progress, const StepActions& all,
-                    int step, InjectNan inject_nan, Loss loss) const {
+                    int step, InjectNan inject_nan, Figures figures) const {
     TaskActions& actions = *all.actions;
     const auto inject_before = [&](TaskId task) {
       const std::optional<Fault>& fault = request_.fault;
@@ -186,7 +201,7 @@ class Training {
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, report.spans, inject_before);
-      report.loss = loss();
+      figures().copy_to(report);
       if (all.spans != nullptr) all.spans->correct(report.spans);
       report.is_whole = true;
     } catch (...) {
@@ -198,16 +213,16 @@ class Training {
 
   /// Flushless schedules: one graph for all steps. A rank reports a step after its last update of
   /// it; tasks of the next step completed by then are in the same report.
-  template <class InjectNan, class Loss>
+  template <class InjectNan, class Figures>
   void run_all_steps(Communicator& communicator, RankProgress& progress, const StepActions& all,
-                     InjectNan inject_nan, Loss loss) const {
+                     InjectNan inject_nan, Figures figures) const {
     TaskActions& actions = *all.actions;
     std::vector<TaskSpan> spans;
     std::size_t reported = 0;
     int step = 0;
     const auto report = [&](bool is_whole) {
       StepReport made{.step = step, .is_whole = is_whole, .spans = {}};
-      if (is_whole) made.loss = loss(step);
+      if (is_whole) figures(step).copy_to(made);
       if (is_whole && all.spans != nullptr) all.spans->correct(spans, reported);
       made.spans.assign(spans.begin() + static_cast<std::ptrdiff_t>(reported), spans.end());
       reported = spans.size();

@@ -25,6 +25,10 @@ namespace meshwright {
 /// Measurements of one training step.
 struct MeasuredStep {
   double loss = 0;  ///< mean over the tokens of the global batch
+  /// Over all parameters, before clipping; nullopt if every rank clips by a norm of its own.
+  std::optional<double> gradient_norm = {};
+  float learning_rate = 0;
+  Bytes peak_memory = {};  ///< of the rank that has used most, so far
   /// By task of the graph. If the graph covers all steps, the last step holds the times of all
   /// steps and the others are empty.
   TaskTimes times;

@@ -32,6 +32,13 @@ void GradientNorm::set_clip_factor(float value) {
 void GradientNorm::set_clip_factor_from(float squared_norm) {
   rank_.run(rank_.kernels.clip_scale,
             {.sum = &squared_norm, .limit = limit_, .scale = clip_factor()});
+  if (has_norm_of_all()) last_ = std::sqrt(static_cast<double>(squared_norm));
+}
+
+/// Asynchronous workers and flushless stages clip by the norm of their own gradients.
+bool GradientNorm::has_norm_of_all() const {
+  return rank_.strategy.data_parallelism.kind != DataParallelKind::kAsyncParameterServer &&
+         !updates_without_flush(rank_.strategy);
 }
 
 Ticks GradientNorm::reduce(RankGroup& group, std::int64_t step, Ticks ready) {

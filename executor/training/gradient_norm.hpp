@@ -14,7 +14,10 @@ class GradientNorm {
   /// Gradients are clipped to the norm `limit`.
   GradientNorm(RankContext& rank, RankStages& stages, FiniteChecks& checks, float limit);
 
-  void begin_step() { is_known_ = false; }
+  void begin_step() {
+    is_known_ = false;
+    last_.reset();
+  }
   /// Whether the clip factor of this step has been set from a norm.
   bool is_known() const { return is_known_; }
   /// The local part of reduce(), which otherwise computes it.
@@ -28,6 +31,10 @@ class GradientNorm {
   /// Sets the clip factor by the norm of these gradients alone.
   void clip_by_own(StageParameters& parameters, std::int64_t step);
 
+  /// Of all gradients in this step, before clipping; nullopt if no norm covers all of them, or on
+  /// ranks that do not compute it.
+  std::optional<double> of_all() const { return last_; }
+
   void set_clip_factor(float value);
   float* clip_factor() { return clip_factor_.floats().data(); }  ///< in tensor memory
 
@@ -37,6 +44,7 @@ class GradientNorm {
   double squared_norm_of_all();
   void add_squared_norm(ParameterRun& run, const Block& range, float* sum);
   void set_clip_factor_from(float squared_norm);
+  bool has_norm_of_all() const;
   [[noreturn]] void report_not_finite(RankGroup& group, std::int64_t step);
 
   RankContext& rank_;
@@ -46,6 +54,7 @@ class GradientNorm {
   bool covers_own_elements_only_;  ///< each rank's norm is of its own gradients
   OwnedMatrix clip_factor_;        ///< one number
   bool is_known_ = false;
+  std::optional<double> last_;
   std::optional<double> own_squared_norm_;  ///< set by prepare()
 };
 

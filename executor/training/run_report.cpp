@@ -10,6 +10,9 @@ void write(ByteWriter& writer, const StepReport& report) {
   writer.number(std::int32_t{report.step});
   writer.number(static_cast<std::uint8_t>(report.is_whole));
   writer.number(report.loss);
+  writer.number(static_cast<std::uint8_t>(report.gradient_norm.has_value()));
+  writer.number(report.gradient_norm.value_or(0));
+  writer.number(report.peak_memory.value);
   writer.number(static_cast<std::uint64_t>(report.spans.size()));
   for (const TaskSpan& span : report.spans) {
     writer.number(span.task.value);
@@ -22,6 +25,10 @@ void read(ByteReader& reader, StepReport& report) {
   report.step = reader.number<std::int32_t>();
   report.is_whole = reader.number<std::uint8_t>() != 0;
   report.loss = reader.number<double>();
+  const bool has_norm = reader.number<std::uint8_t>() != 0;
+  const auto norm = reader.number<double>();
+  if (has_norm) report.gradient_norm = norm;
+  report.peak_memory = Bytes(reader.number<std::int64_t>());
   const auto count = reader.number<std::uint64_t>();
   for (std::uint64_t i = 0; i < count; ++i) {
     const TaskId task(reader.number<std::int32_t>());

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -17,7 +18,9 @@ struct StepReport {
   int step = 0;
   bool is_whole = false;
   double loss = 0;
-  std::vector<TaskSpan> spans;  ///< of the rank's completed tasks
+  std::optional<double> gradient_norm = {};  ///< over all parameters, before clipping
+  Bytes peak_memory = {};                    ///< of this rank, so far
+  std::vector<TaskSpan> spans;               ///< of the rank's completed tasks
   friend bool operator==(const StepReport&, const StepReport&) = default;
 };
 

@@ -53,6 +53,8 @@ class TrainingActions final : public TaskActions {
   /// of several steps.
   double loss_sum(int step = 0) const { return losses_.of(step).loss; }
   std::int64_t loss_tokens(int step = 0) const { return losses_.of(step).tokens; }
+  /// See GradientNorm::of_all().
+  std::optional<double> gradient_norm() const { return norm_.of_all(); }
   const MemoryLedger& memory() const { return rank_.memory; }
   RankContext& rank() { return rank_; }
   /// By stage number; stages of other devices have no parameters.

@@ -77,6 +77,25 @@ TEST(Optimizer, UpdatesBySgdWithMomentum) {
   expect_emulated(run_plan(kTinyGpt, tiny_strategy(), {.training = options}), emulated);
 }
 
+TEST(Optimizer, ReportsTheNormOfAllGradientsBeforeClipping) {
+  TrainingOptions options;
+  options.gradient_clip = 1e-3F;
+  GradientOracle oracle(kTinyGpt, tiny_strategy());
+  double sum = 0;
+  for (const float g : oracle.at(oracle.initial_weights(), 0).gradient)
+    sum += static_cast<double>(g) * static_cast<double>(g);
+  const TrainingRun run = run_plan(kTinyGpt, tiny_strategy(), {.training = options, .steps = 1});
+  EXPECT_NEAR(run.steps.front().gradient_norm.value(), std::sqrt(sum), 1e-6);
+}
+
+/// Every worker clips by the norm of its own gradients.
+TEST(Optimizer, ReportsNoNormOfAsynchronousUpdates) {
+  Strategy workers = tiny_strategy();
+  use_servers(workers, 2, 1, DataParallelKind::kAsyncParameterServer);
+  const TrainingRun run = run_plan(kTinyGpt, workers, {.steps = 1});
+  EXPECT_EQ(run.steps.front().gradient_norm, std::nullopt);
+}
+
 /// Options far from the defaults, with every value used.
 TrainingOptions options_of_adamw() {
   TrainingOptions options;
@@ -123,8 +142,13 @@ class OptimizerUnderPlans : public testing::TestWithParam<NamedPlan> {};
 TEST_P(OptimizerUnderPlans, MatchesOneRank) {
   for (const TrainingOptions& options : {options_of_adamw(), options_of_sgd()}) {
     const RunOptions run{.training = options, .steps = 5};
-    expect_same_run(run_plan(GetParam().config, tiny_strategy(), run),
-                    run_plan(GetParam().config, GetParam().applied_to(tiny_strategy()), run));
+    const TrainingRun one = run_plan(GetParam().config, tiny_strategy(), run);
+    const TrainingRun many =
+        run_plan(GetParam().config, GetParam().applied_to(tiny_strategy()), run);
+    expect_same_run(one, many);
+    for (std::size_t step = 0; step < one.steps.size(); ++step)
+      EXPECT_NEAR(many.steps[step].gradient_norm.value() / one.steps[step].gradient_norm.value(), 1,
+                  1e-4);
   }
 }
 

@@ -1,0 +1,72 @@
+#include "cli/run/run_progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <utility>
+
+#include "cli/terminal/standard_streams.hpp"
+#include "core/formats/file.hpp"
+
+namespace meshwright {
+
+std::string clock_text(std::chrono::duration<double> time) {
+  constexpr long long kMinute = 60, kHour = 3600;
+  const long long seconds = std::llround(std::ceil(time.count()));
+  if (seconds < kHour) return fmt::format("{}:{:02}", seconds / kMinute, seconds % kMinute);
+  return fmt::format("{}:{:02}:{:02}", seconds / kHour, seconds / kMinute % kMinute,
+                     seconds % kMinute);
+}
+
+RunProgress::RunProgress(const Run& run, bool reports)
+    : run_(run),
+      reports_(reports),
+      rates_(step_rates(run.job)),
+      is_terminal_(::isatty(STDERR_FILENO) == 1) {
+  if (reports) log_.emplace(run.flags.log, run.length.first_step);
+}
+
+RunProgress::~RunProgress() {
+  if (is_line_open_) print_to_stderr("\n");
+}
+
+void RunProgress::report(int step, const MeasuredStep& measured) {
+  if (!reports_) return;
+  const std::int64_t number = run_.length.first_step + step;
+  log_->write(log_line(number, measured, rates_));
+  if (run_.flags.live) {
+    so_far_.steps.push_back(measured);
+    write_so_far();
+  }
+  if (is_terminal_) {
+    is_line_open_ = true;
+    return print_to_stderr(terminal_line(step, measured));
+  }
+  print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n", number, measured.loss,
+                              to_seconds(step_time(measured)).value * 1e3));
+}
+
+/// With the time left at the speed of the steps so far, of which `step` is the last.
+std::string RunProgress::terminal_line(int step, const MeasuredStep& measured) const {
+  constexpr std::string_view kEraseLine = "\r\033[K";
+  const std::chrono::duration<double> passed = Clock::now() - begin_;
+  return fmt::format("{}step {} of {}  loss {:.4f}  {:.0f} tokens/s  ETA {}", kEraseLine,
+                     run_.length.first_step + step + 1, run_.length.first_step + run_.length.steps,
+                     measured.loss, rates_.tokens_per_second(measured),
+                     clock_text(passed / (step + 1) * (run_.length.steps - step - 1)));
+}
+
+/// A failed write does not stop the run: the file is written again after the next step.
+void RunProgress::write_so_far() {
+  try {
+    write_file(run_.flags.output.file,
+               results_trace({run_.job, run_.flags, run_.graph, so_far_, run_.length}));
+  } catch (const RuntimeFailure& failure) {
+    if (!std::exchange(has_warned_, true))
+      print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
+                                  failure.diagnostic().where, failure.diagnostic().what));
+  }
+}
+
+}  // namespace meshwright
