@@ -6,6 +6,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/partition/partition_report.hpp"
+#include "cli/partition/replication_report.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
@@ -14,46 +15,61 @@ namespace meshwright {
 namespace {
 
 constexpr CountRange kAcceleratorRange{.smallest = 0, .largest = kMostPartitionDevices};
+constexpr CountRange kMicrobatchesPerBatch{.smallest = 1, .largest = kMostMicrobatches};
 constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
 
 struct PartitionFlags {
-  std::string graph, memory;
-  std::optional<int> devices, hosts;
+  std::string graph, memory, bandwidth;
+  std::optional<int> devices, hosts, microbatches;
   OutputFlags output;
 };
 
 CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "partition", "Partition an operator graph over devices, with the best throughput.");
-  add_value(*command, "GRAPH", flags.graph, "FILE",
-            "operator graph: JSON of msr-fiddle/dnn-partitioning; -: standard input");
+  add_value(
+      *command, "GRAPH", flags.graph, "FILE",
+      "operator graph: JSON of msr-fiddle/dnn-partitioning or of msr-fiddle/piper; -: standard "
+      "input");
   {
     const OptionGroup group(*command, "Devices");
     add_count(*command, "--devices", flags.devices, kAcceleratorRange,
-              "number of accelerators (default: of the file)");
+              "number of devices (default: of the file)");
     add_count(*command, "--hosts", flags.hosts, kHostRange,
-              "number of host processors that can run a stage (default: of the file)");
+              "dnn-partitioning: number of host processors that can run a stage (default: of the "
+              "file)");
     add_value(*command, "--memory", flags.memory, "SIZE",
-              "memory per accelerator, such as 16GiB (default: of the file)");
+              "memory per device, such as 16GiB (default: of the file)");
+    add_value(*command, "--bandwidth", flags.bandwidth, "RATE",
+              "Piper: bandwidth between devices, such as 25GB/s (default: of the file)");
+    add_count(*command, "--microbatches", flags.microbatches, kMicrobatchesPerBatch,
+              "Piper: micro-batches per batch (default: of the file)");
   }
   add_output_flags(*command, flags.output, "the names of the nodes of every stage");
   command->footer(
       "Every stage has consecutive nodes of the graph: whatever a stage reads is computed there "
       "or\n"
-      "in an earlier stage. The load of a device is its compute time, and on accelerators the\n"
-      "transfers between its stage and others; the time per sample is the largest load.\n\n"
+      "in an earlier stage. The result is the partition with the fastest slowest stage.\n"
+      "dnn-partitioning: a stage is one device; its load is the compute time, and on accelerators\n"
+      "the transfers between the stage and others.\n"
+      "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
+      "recomputation, of which the fastest that fit in memory are used.\n\n"
       "Examples:\n"
       "  meshwright partition gnmt_inference.json\n"
-      "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json");
+      "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json\n"
+      "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s");
   return command;
 }
 
-PartitionProblem problem_of(const PartitionFlags& flags) {
-  if (flags.graph.empty())
-    refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
-  const std::string where = flags.graph == "-" ? "standard input" : flags.graph;
-  PartitionProblem problem =
-      read_dnn_partitioning({.name = where, .where = where, .text = read_file(flags.graph)});
+/// A flag that has no meaning for the format of the graph.
+void refuse_if(bool is_given, const char* flag, const char* format) {
+  if (is_given)
+    refuse_flag(flag, fmt::format("cannot be used with a graph of {}", format), "remove it");
+}
+
+void apply(const PartitionFlags& flags, PartitionProblem& problem) {
+  refuse_if(!flags.bandwidth.empty(), "--bandwidth", "dnn-partitioning");
+  refuse_if(flags.microbatches.has_value(), "--microbatches", "dnn-partitioning");
   if (flags.devices) problem.accelerators = *flags.devices;
   if (flags.hosts) problem.hosts = *flags.hosts;
   if (!flags.memory.empty()) problem.accelerator_memory = parse_bytes(flags.memory, "--memory");
@@ -62,11 +78,19 @@ PartitionProblem problem_of(const PartitionFlags& flags) {
                 fmt::format("set it to at most {}", kHostRange.largest));
   if (problem.accelerators + problem.hosts == 0)
     refuse_flag("--devices", "no devices to partition the graph over", "set it to at least 1");
-  return problem;
 }
 
-Outcome run_partition(const PartitionFlags& flags) {
-  const PartitionProblem problem = problem_of(flags);
+void apply(const PartitionFlags& flags, ReplicationProblem& problem) {
+  refuse_if(flags.hosts.has_value(), "--hosts", "Piper");
+  if (flags.devices) problem.devices = *flags.devices;
+  if (flags.microbatches) problem.microbatches = *flags.microbatches;
+  if (!flags.memory.empty()) problem.device_memory = parse_bytes(flags.memory, "--memory");
+  if (!flags.bandwidth.empty()) problem.bandwidth = parse_bandwidth(flags.bandwidth, "--bandwidth");
+  if (problem.devices == 0)
+    refuse_flag("--devices", "no devices to partition the graph over", "set it to at least 1");
+}
+
+Outcome partition(const PartitionFlags& flags, const PartitionProblem& problem) {
   const std::optional<ThroughputPartition> partition = partition_for_throughput(problem);
   if (!partition)
     return {.text = flags.output.json ? no_partition_json(problem) : no_partition_text(problem),
@@ -76,6 +100,32 @@ Outcome run_partition(const PartitionFlags& flags) {
   if (flags.output.file == "-") return {};
   return {.text = flags.output.json ? partition_json(*partition, problem)
                                     : partition_text(*partition, problem, flags.graph)};
+}
+
+Outcome partition(const PartitionFlags& flags, const ReplicationProblem& problem) {
+  const std::optional<ReplicationPartition> partition = partition_with_replication(problem);
+  if (!partition)
+    return {.text = flags.output.json ? no_replication_json(problem) : no_replication_text(problem),
+            .exit_code = kExitNoPlanFits};
+  if (!flags.output.file.empty())
+    write_file(flags.output.file, stage_map_json(*partition, problem));
+  if (flags.output.file == "-") return {};
+  return {.text = flags.output.json ? replication_json(*partition, problem)
+                                    : replication_text(*partition, problem, flags.graph)};
+}
+
+Outcome run_partition(const PartitionFlags& flags) {
+  if (flags.graph.empty())
+    refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
+  const std::string where = flags.graph == "-" ? "standard input" : flags.graph;
+  OperatorGraph graph =
+      read_operator_graph({.name = where, .where = where, .text = read_file(flags.graph)});
+  return std::visit(
+      [&](auto& problem) {
+        apply(flags, problem);
+        return partition(flags, problem);
+      },
+      graph);
 }
 
 }  // namespace

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
+#include "cli/partition/report_json.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int kIndent = 2;
 
 double gap(const ThroughputPartition& partition) {
   return partition.lower_bound.value == 0 ? 0 : ratio(partition.load, partition.lower_bound) - 1;
@@ -30,20 +24,12 @@ std::vector<std::string> names_of(const PartitionStage& stage, const PartitionPr
   return names;
 }
 
-std::string count_text(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string devices_text(const PartitionProblem& problem) {
   const auto count = [](int n, const char* noun) {
     return count_text(static_cast<std::size_t>(n), noun);
   };
   const std::string accelerators = count(problem.accelerators, "accelerator");
   return problem.hosts == 0 ? accelerators : accelerators + " and " + count(problem.hosts, "host");
-}
-
-std::string to_text(const Json& json) {
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -122,10 +108,7 @@ std::string no_partition_text(const PartitionProblem& problem) {
 }
 
 std::string no_partition_json(const PartitionProblem& problem) {
-  return to_text(
-      Json{{"schema", 1},
-           {"stages", Json::array()},
-           {"infeasible", {{"reason", reason_of_no_partition(problem)}, {"nearest", nullptr}}}});
+  return infeasible_json(reason_of_no_partition(problem));
 }
 
 }  // namespace meshwright

@@ -31,13 +31,11 @@ void check_edges(const PartitionProblem& problem, const std::string& where) {
 
 }  // namespace
 
-void check_partition_problem(const PartitionProblem& problem, const std::string& where) {
-  if (problem.nodes.empty())
-    throw InputError({where, "the graph has no nodes", "give at least one node"});
-  check_edges(problem, where);
-  std::vector<std::vector<std::int32_t>> readers(problem.nodes.size());
-  std::vector<std::int32_t> missing(problem.nodes.size(), 0), ready;
-  for (const PartitionEdge& edge : problem.edges) {
+std::optional<std::size_t> find_node_after_cycle(std::size_t node_count,
+                                                 const std::vector<PartitionEdge>& edges) {
+  std::vector<std::vector<std::int32_t>> readers(node_count);
+  std::vector<std::int32_t> missing(node_count, 0), ready;
+  for (const PartitionEdge& edge : edges) {
     readers[static_cast<std::size_t>(edge.source)].push_back(edge.target);
     ++missing[static_cast<std::size_t>(edge.target)];
   }
@@ -46,12 +44,23 @@ void check_partition_problem(const PartitionProblem& problem, const std::string&
   for (std::size_t i = 0; i < ready.size(); ++i)
     for (const std::int32_t reader : readers[static_cast<std::size_t>(ready[i])])
       if (--missing[static_cast<std::size_t>(reader)] == 0) ready.push_back(reader);
-  if (ready.size() == problem.nodes.size()) return;
   for (std::size_t v = 0; v < missing.size(); ++v)
-    if (missing[v] > 0)
-      throw InputError({fmt::format("{}#/nodes/{}", where, v),
-                        fmt::format("node '{}' depends on a cycle", problem.nodes[v].name),
-                        "remove an edge of the cycle: the graph must be acyclic"});
+    if (missing[v] > 0) return v;
+  return std::nullopt;
+}
+
+void refuse_cycle(const std::string& where, std::size_t node, const std::string& name) {
+  throw InputError({fmt::format("{}#/nodes/{}", where, node),
+                    fmt::format("node '{}' depends on a cycle", name),
+                    "remove an edge of the cycle: the graph must be acyclic"});
+}
+
+void check_partition_problem(const PartitionProblem& problem, const std::string& where) {
+  if (problem.nodes.empty())
+    throw InputError({where, "the graph has no nodes", "give at least one node"});
+  check_edges(problem, where);
+  if (const auto node = find_node_after_cycle(problem.nodes.size(), problem.edges))
+    refuse_cycle(where, *node, problem.nodes[*node].name);
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,12 @@ struct PartitionProblem {
 inline constexpr std::size_t kMostPartitionNodes = 1'000'000;
 inline constexpr std::size_t kMostPartitionEdges = 4'000'000;
 inline constexpr int kMostPartitionDevices = 1 << 16;
+
+/// A node on a cycle, or after one. Linear in the graph.
+std::optional<std::size_t> find_node_after_cycle(std::size_t node_count,
+                                                 const std::vector<PartitionEdge>& edges);
+/// Throws InputError at "where#/nodes/3" if that node, of this name, depends on a cycle.
+[[noreturn]] void refuse_cycle(const std::string& where, std::size_t node, const std::string& name);
 
 /// Throws InputError at "where#/nodes/3" for cycles and for edges to missing nodes or from backward
 /// to forward nodes. Linear in the graph.

@@ -51,4 +51,13 @@ struct ReplicationProblem {
   friend bool operator==(const ReplicationProblem&, const ReplicationProblem&) = default;
 };
 
+/// Limits of problems read from files. The search looks at all pairs of nodes of a chain.
+inline constexpr std::size_t kMostReplicationNodes = 1024;
+inline constexpr std::size_t kMostReplicationEdges = 16 * kMostReplicationNodes;
+inline constexpr std::size_t kMostTensorDegrees = 8;  ///< different ones in a file
+inline constexpr int kMostMicrobatches = 1 << 20;
+
+/// Throws InputError for graphs without nodes and for cycles.
+void check_replication_problem(const ReplicationProblem& problem, const std::string& where);
+
 }  // namespace meshwright

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <unordered_map>
 
 #include "core/base/error.hpp"
-#include "core/base/json_scanner.hpp"
-#include "core/base/number_from_text.hpp"
 #include "models/graphs/graph_files.hpp"
+#include "models/graphs/graph_scanner.hpp"
 
 namespace meshwright {
 namespace {
@@ -15,9 +13,8 @@ constexpr double kTicksPerMillisecond = 1e9;
 constexpr double kLongestTotal = 1e15;  ///< picoseconds; sums over thousands of items fit int64
 constexpr double kMostMemory = 1e18;    ///< bytes
 
-struct Reader {
-  const NamedText& file;
-  JsonScanner scanner;
+struct DnnPartitioningReader : GraphScanner {
+  using GraphScanner::GraphScanner;
   PartitionProblem problem;
   std::vector<std::int64_t> ids;
   struct Edge {
@@ -27,31 +24,10 @@ struct Reader {
   std::vector<Edge> edges;
   double total_time = 0, total_memory = 0;
 
-  std::string place(const char* list, std::size_t index) const {
-    return fmt::format("{}#/{}/{}", file.where, list, index);
-  }
-  /// Of a valid file whose figures are too large.
-  [[noreturn]] void refuse(const std::string& what, const char* hint) const {
-    throw InputError({fmt::format("{}: byte {}", file.where, scanner.position()), what, hint});
-  }
   void add_time(double ticks) {
     total_time += ticks;
     if (total_time > kLongestTotal)
       refuse("the times add up to more than 1,000 s", "give times per sample, in milliseconds");
-  }
-  double number() {
-    const std::string_view text = scanner.number();
-    const auto value = number_from_text<double>(text);
-    if (!value || !std::isfinite(*value) || *value < 0)
-      scanner.fail(fmt::format("expected a number of at least 0, got {}", text));
-    return *value;
-  }
-  std::int64_t whole() {
-    const std::string_view text = scanner.number();
-    const auto value = number_from_text<double>(text);
-    if (!value || std::abs(*value) > 1e15 || *value != std::floor(*value))
-      scanner.fail(fmt::format("expected a whole number, got {}", text));
-    return static_cast<std::int64_t>(*value);
   }
   /// true, false, 0 or 1.
   bool flag() {
@@ -74,19 +50,11 @@ struct Reader {
   }
   void read_node();
   void read_edge();
-  int devices(const char* key) {
-    const std::int64_t count = whole();
-    if (count < 0 || count > kMostPartitionDevices)
-      throw InputError({fmt::format("{}#/{}", file.where, key),
-                        fmt::format("expected 0 to {}, got {}", kMostPartitionDevices, count),
-                        "set the number of devices"});
-    return static_cast<int>(count);
-  }
   void read_all();
   void connect();
 };
 
-void Reader::read_node() {
+void DnnPartitioningReader::read_node() {
   const std::size_t index = problem.nodes.size();
   if (index == kMostPartitionNodes)
     refuse(fmt::format("more than {} nodes", kMostPartitionNodes), "merge nodes");
@@ -120,7 +88,7 @@ void Reader::read_node() {
   problem.nodes.push_back(std::move(node));
 }
 
-void Reader::read_edge() {
+void DnnPartitioningReader::read_edge() {
   if (edges.size() == kMostPartitionEdges)
     refuse(fmt::format("more than {} edges", kMostPartitionEdges), "merge nodes");
   Edge edge{-1, -1, 0};
@@ -137,13 +105,13 @@ void Reader::read_edge() {
   edges.push_back(edge);
 }
 
-void Reader::read_all() {
+void DnnPartitioningReader::read_all() {
   problem.accelerators = 0;
   scanner.for_each_member([&](std::string_view key) {
     if (key == "maxFPGAs")
-      problem.accelerators = devices("maxFPGAs");
+      problem.accelerators = count("maxFPGAs", 0, kMostPartitionDevices);
     else if (key == "maxCPUs")
-      problem.hosts = devices("maxCPUs");
+      problem.hosts = count("maxCPUs", 0, kMostPartitionDevices);
     else if (key == "maxSizePerFPGA")
       problem.accelerator_memory = bytes();
     else if (key == "nodes")
@@ -156,21 +124,12 @@ void Reader::read_all() {
   scanner.expect_end();
 }
 
-void Reader::connect() {
-  std::unordered_map<std::int64_t, std::int32_t> node_of_id;
-  for (std::size_t v = 0; v < ids.size(); ++v)
-    if (!node_of_id.emplace(ids[v], static_cast<std::int32_t>(v)).second)
-      throw InputError({place("nodes", v), fmt::format("id {} is used twice", ids[v]),
-                        "give every node its own id"});
+void DnnPartitioningReader::connect() {
+  const NodeIds nodes(ids, *this);
   std::vector<double> cost(ids.size(), -1);
   for (std::size_t e = 0; e < edges.size(); ++e) {
-    const auto source = node_of_id.find(edges[e].source), target = node_of_id.find(edges[e].target);
-    if (source == node_of_id.end() || target == node_of_id.end())
-      throw InputError({place("edges", e),
-                        fmt::format("edge from node {} to node {}, one of which does not exist",
-                                    edges[e].source, edges[e].target),
-                        "refer to the ids of nodes"});
-    double& of_source = cost[static_cast<std::size_t>(source->second)];
+    const auto [source, target] = nodes.ends(edges[e].source, edges[e].target, e);
+    double& of_source = cost[static_cast<std::size_t>(source)];
     constexpr double kSameCost = 1e-6;  // milliseconds, as in the planner that defines the format
     if (of_source >= 0 && std::abs(of_source - edges[e].cost) > kSameCost)
       throw InputError({place("edges", e),
@@ -180,21 +139,17 @@ void Reader::connect() {
     if (of_source < 0) {
       of_source = edges[e].cost;
       add_time(of_source * kTicksPerMillisecond);
-      problem.nodes[static_cast<std::size_t>(source->second)].transfer_time =
+      problem.nodes[static_cast<std::size_t>(source)].transfer_time =
           Ticks(static_cast<std::int64_t>(std::llround(of_source * kTicksPerMillisecond)));
     }
-    problem.edges.push_back({source->second, target->second});
+    problem.edges.push_back({source, target});
   }
 }
 
 }  // namespace
 
 PartitionProblem read_dnn_partitioning(const NamedText& file) {
-  Reader reader{.file = file,
-                .scanner = JsonScanner(file.text, file.where),
-                .problem = {},
-                .ids = {},
-                .edges = {}};
+  DnnPartitioningReader reader(file);
   reader.read_all();
   reader.connect();
   check_partition_problem(reader.problem, file.where);

@@ -2,9 +2,10 @@
 /// limited, and errors are InputErrors with file and position.
 #pragma once
 
-#include <string_view>
+#include <variant>
 
 #include "core/model/partition_problem.hpp"
+#include "core/model/replication_problem.hpp"
 #include "models/text/named_text.hpp"
 
 namespace meshwright {
@@ -13,5 +14,13 @@ namespace meshwright {
 /// in bytes; edges with "cost" in ms, the same for all edges of a source. The result passes
 /// check_partition_problem().
 PartitionProblem read_dnn_partitioning(const NamedText& file);
+
+/// JSON of msr-fiddle/piper: nodes with "TMPCs", by number of tensor-parallel devices up to two
+/// variants with "timePerSample" in s and sizes in bytes; "communicationCost" of edges in bytes.
+ReplicationProblem read_piper(const NamedText& file);
+
+using OperatorGraph = std::variant<PartitionProblem, ReplicationProblem>;
+/// Any of the formats, told apart by their contents.
+OperatorGraph read_operator_graph(const NamedText& file);
 
 }  // namespace meshwright

@@ -22,14 +22,19 @@ struct ReplicationPartition {
   std::vector<ReplicatedStage> stages;
   Seconds time;         ///< of the slowest stage
   Seconds lower_bound;  ///< for the choice of variants of Piper
-  int devices = 0;      ///< used
+  /// Whether no partition is faster, up to rounding.
+  bool is_optimal() const { return time.value - lower_bound.value <= 1e-9 * time.value; }
+  int devices = 0;  ///< used
   std::int64_t down_sets = 0;
 };
 
-/// Empty if nothing fits in memory, or if the graph has more than `most_down_sets`. A stage with
-/// data degree d of which, with the later stages, the data degrees add up to s, has ceil(s / d)
-/// micro-batches in flight. Its time on a link of bandwidth b, for N micro-batches per batch and p
-/// bytes of parameters, is
+/// Empty if nothing fits in memory. The problem must be within the limits of files and without
+/// cycles. If the graph has more than `most_down_sets`, or too many stages, only stages that are
+/// consecutive in one topological order are searched, and the lower bound is that of the work.
+///
+/// A stage with data degree d of which, with the later stages, the data degrees add up to s, has
+/// ceil(s / d) micro-batches in flight. Its time on a link of bandwidth b, for N micro-batches per
+/// batch and p bytes of parameters, is
 ///
 ///   (sum of times + 2 (crossing bytes) / b) / d + 4 (d - 1) p / (d N b)
 ///

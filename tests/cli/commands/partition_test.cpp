@@ -81,5 +81,45 @@ TEST_F(PartitionProgram, NamesANodeThatNoDeviceCanRun) {
             "node 'b' runs on hosts only, and there are none");
 }
 
+/// Two nodes of 2 s and 8 bytes per micro-batch in flight, or 3 s and 1 byte.
+TEST_F(PartitionProgram, FindsStagesWithDataParallelismForGraphsOfPiper) {
+  const auto node = [](int id, const Json& forward, const Json& backward) {
+    Json variants = Json::array();
+    for (const bool is_stored : {true, false})
+      variants.push_back({{"id", is_stored ? "stored" : "recomputed"},
+                          {"timePerSample", is_stored ? 2 : 3},
+                          {"parameterSize", 0},
+                          {"memoryUsageA", is_stored ? 8 : 1},
+                          {"memoryUsageB", 0},
+                          {"syncTimeFw", forward},
+                          {"syncTimeBw", backward}});
+    return Json{{"id", id}, {"TMPCs", {{"1", variants}}}};
+  };
+  graph_ = {{"maxDevices", 1},
+            {"maxMemoryPerDevice", 15},
+            {"bandwidth", 10},
+            {"mbsInBatch", 4},
+            {"nodes", {node(1, Json::object(), {{"2", 0}}), node(2, {{"1", 0}}, Json::object())}},
+            {"edges", {{{"sourceId", 1}, {"destId", 2}, {"communicationCost", 0}}}}};
+  write();
+  // Both nodes on one device need 16 bytes: one of them is recomputed.
+  const ProgramRun text = run({"partition", "graph.json"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.standard_output,
+              HasSubstr("graph.json: 2 nodes, 1 edge, 1 device, 4 micro-batches per batch\n"
+                        "time per micro-batch: 5000 ms, optimal"));
+  EXPECT_THAT(text.standard_output, HasSubstr("recomputed 1, stored 1"));
+  // With 16 bytes, two replicas take half of 4 s per micro-batch.
+  const Json json =
+      Json::parse(run({"partition", "graph.json", "--json", "--devices", "2", "--memory", "16B"})
+                      .standard_output);
+  EXPECT_NEAR(json["time_per_microbatch_ns"].get<double>(), 2e9, 1);
+  EXPECT_EQ(json["proved_optimal"], true);
+  const ProgramRun small = run({"partition", "graph.json", "--memory", "1B"});
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.standard_output,
+              HasSubstr("no stages on at most 1 device fit in 1 B per device"));
+}
+
 }  // namespace
 }  // namespace meshwright

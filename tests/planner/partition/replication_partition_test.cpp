@@ -121,5 +121,37 @@ TEST(ReplicationPartition, IsTheBestOfAllCutsAndDegreesOfRandomChains) {
   }
 }
 
+/// Two chains of 2 nodes with 1 s each have 9 down-sets. With 3 at most, one order is searched: 4
+/// nodes on 2 devices take 2 s, which is all work evenly on all devices.
+TEST(ReplicationPartition, SearchesOneOrderOfGraphsWithManyDownSets) {
+  ReplicationProblem problem{.nodes = {},
+                             .edges = {edge(0, 2, 0), edge(1, 3, 0)},
+                             .devices = 2,
+                             .microbatches = 4,
+                             .device_memory = Bytes(16),
+                             .bandwidth = BytesPerSecond(1)};
+  for (int v = 0; v < 4; ++v)
+    problem.nodes.push_back(
+        {.name = "n",
+         .degrees = {{.degree = 1,
+                      .parameters = Bytes(0),
+                      .variants = {{"only", Seconds(1), Bytes(0), Bytes(0)}}}}});
+  const auto all = partition_with_replication(problem);
+  const auto one = partition_with_replication(problem, 3);
+  ASSERT_TRUE(all && one);
+  EXPECT_EQ(all->down_sets, 9);
+  EXPECT_EQ(one->down_sets, 5);
+  EXPECT_NEAR(one->time.value, 2, 1e-9);
+  EXPECT_TRUE(one->is_optimal());
+  // 4 / 3 s of work on each of 3 devices, but data degrees add up to at most 2.
+  problem.devices = 3;
+  problem.microbatches = 2;
+  const auto uneven = partition_with_replication(problem, 3);
+  ASSERT_TRUE(uneven.has_value());
+  EXPECT_NEAR(uneven->time.value, 2, 1e-9);
+  EXPECT_FALSE(uneven->is_optimal());
+  EXPECT_NEAR(uneven->lower_bound.value, 4.0 / 3, 1e-9);
+}
+
 }  // namespace
 }  // namespace meshwright

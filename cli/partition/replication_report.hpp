@@ -1,0 +1,23 @@
+/// The result of `partition` with data and tensor parallelism, as text, JSON and stage map.
+#pragma once
+
+#include <string>
+
+#include "core/model/replication_problem.hpp"
+#include "planner/partition/replication_partition.hpp"
+
+namespace meshwright {
+
+std::string replication_text(const ReplicationPartition& partition,
+                             const ReplicationProblem& problem, const std::string& name);
+std::string replication_json(const ReplicationPartition& partition,
+                             const ReplicationProblem& problem);
+/// {"0": [names of the nodes of stage 0], "1": …}
+std::string stage_map_json(const ReplicationPartition& partition,
+                           const ReplicationProblem& problem);
+
+/// Why nothing fits.
+std::string no_replication_text(const ReplicationProblem& problem);
+std::string no_replication_json(const ReplicationProblem& problem);
+
+}  // namespace meshwright
