@@ -20,6 +20,7 @@
 #include "cli/run/run_input.hpp"
 #include "cli/run/run_progress.hpp"
 #include "cli/run/run_results.hpp"
+#include "cli/run/token_input.hpp"
 #include "cli/run/training_settings.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
@@ -75,10 +76,12 @@ void check_without_flush(const Job& job, const RunFlags& flags) {
 void check_input_of_all(const RunFlags& flags) {
   const RankKind kind = ranks_of(flags);
   if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
-  for (const std::string* file :
-       {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text, &flags.tokens,
-        &flags.checkpoints.resume, &flags.checkpoints.init})
-    if (*file == "-")
+  std::vector<std::string> files = flags.tokens;
+  for (const std::string* file : {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
+                                  &flags.checkpoints.resume, &flags.checkpoints.init})
+    files.push_back(*file);
+  for (const std::string& file : files)
+    if (file == "-")
       throw InputError(Diagnostic{"--ranks " + flags.ranks,
                                   "cannot read from standard input: every process reads the input",
                                   "use a file instead of -"});
@@ -95,6 +98,7 @@ void load_checkpoint(Running& running, const RunFlags& flags) {
   running.options.seed = flags.checkpoints.resume.empty()
                              ? static_cast<std::uint64_t>(flags.seed.value_or(1))
                              : running.resumed->seed;
+  if (flags.shuffle) running.words.shuffle_seed = running.options.seed;
 }
 
 void prepare(Running& running, const RunFlags& flags) {
@@ -359,13 +363,18 @@ void add_training_flags(CLI::App& command, RunFlags& flags) {
             "number of training steps including those of the checkpoint to resume: the end of "
             "--lr-schedule (default: set by --steps)");
   add_count(command, "--seed", flags.seed, {0, 1'000'000'000},
-            "random seed of the initial parameters (default: 1)");
+            "random seed of initial parameters, dropout and --shuffle (default: 1)");
   add_value(command, "--text", flags.text, "FILE",
             "text to train on, one token per byte (default: a built-in text)");
-  add_value(command, "--tokens", flags.tokens, "FILE",
-            "token IDs to train on: little-endian integers without a header");
+  add_value(
+      command, "--tokens", flags.tokens, "FILE",
+      "token IDs to train on: a file or a quoted pattern such as 'data/*.bin', also repeated; "
+      "little-endian integers, or the formats of llm.c and Megatron-LM (.bin with .idx)")
+      ->allow_extra_args(false);  // what follows the value may be PLAN
   add_choice(command, "--token-type", flags.token_type, {"uint16", "uint32"},
-             "integer type of --tokens (default: uint16)");
+             "integer type of --tokens without a header (default: uint16)");
+  command.add_flag("--shuffle", flags.shuffle,
+                   "read the sequences in a random order, which --seed chooses");
 }
 
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {

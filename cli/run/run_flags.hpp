@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/flags/checkpoint_flags.hpp"
 #include "cli/flags/output_flags.hpp"
@@ -14,7 +15,10 @@ namespace meshwright {
 struct RunFlags {
   JobFlags job;
   std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
-  std::string text, tokens, token_type = "uint16";
+  std::string text;
+  std::vector<std::string> tokens;  ///< files and patterns
+  std::string token_type;           ///< empty: as the file says, or uint16
+  bool shuffle = false;
   std::string watchdog_timeout, fault;  ///< not parsed yet
   std::string activity;                 ///< file for the kernels and copies of a GPU
   std::optional<int> steps, total_steps, seed;

@@ -12,7 +12,6 @@
 #include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
-#include "executor/runs/example_text.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "simulator/evaluate/evaluate.hpp"
 
@@ -20,7 +19,6 @@ namespace meshwright {
 namespace {
 
 constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
-constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
 /// CPU ranks report progress many times a second (executor/ranks/kernel_pieces.hpp); initializing a
 /// GPU or an NCCL communicator takes seconds in one call.
 constexpr Seconds kTimeoutOfCpus{6}, kTimeoutOfGpus{30};
@@ -29,49 +27,6 @@ constexpr Seconds kLongestTimeout{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
   throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
-}
-
-/// One token per byte.
-TokenText words_of_text(const std::string& path, const ModelGraph& model) {
-  constexpr std::int64_t kByteValues = 256;
-  if (traits_of(model).vocabulary < kByteValues)
-    refuse("--model",
-           fmt::format("vocabulary size must be at least {} for byte-level text, got {}",
-                       kByteValues, traits_of(model).vocabulary),
-           "use a model with a larger vocabulary, or --tokens");
-  const std::string bytes = path.empty() ? std::string(example_text()) : read_file(path);
-  if (bytes.empty()) refuse(path, "file is empty", "use another file, or remove --text");
-  TokenText text;
-  text.words.reserve(bytes.size());
-  for (const char c : bytes) text.words.push_back(static_cast<unsigned char>(c));
-  return text;
-}
-
-/// Little-endian token IDs without a header.
-template <class Token>
-TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
-  const std::string bytes = read_file(path, kLargestTokenFile);
-  if (bytes.empty()) refuse(path, "file is empty", "use a file with token IDs");
-  if (bytes.size() % sizeof(Token) != 0)
-    refuse(path,
-           fmt::format("size of {} bytes is not a multiple of the token size ({} bytes)",
-                       bytes.size(), sizeof(Token)),
-           "set --token-type to uint16 or uint32, as written by the tokenizer");
-  const std::int64_t vocabulary = traits_of(model).vocabulary;
-  TokenText text;
-  text.words.reserve(bytes.size() / sizeof(Token));
-  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Token)) {
-    Token token{};
-    for (std::size_t b = sizeof(Token); b-- > 0;)
-      token = static_cast<Token>((token << 8) | static_cast<unsigned char>(bytes[i + b]));
-    if (token >= vocabulary)
-      refuse(path,
-             fmt::format("token ID {} at index {} is out of range for a vocabulary of {}", token,
-                         i / sizeof(Token), vocabulary),
-             "use the model that the file was tokenized for, or another --token-type");
-    text.words.push_back(static_cast<std::int32_t>(token));
-  }
-  return text;
 }
 
 /// The number after `word` in a system file, or its first number if `word` is empty.
@@ -108,16 +63,6 @@ std::optional<Bytes> available_memory() {
 }
 
 }  // namespace
-
-TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
-  if (!flags.tokens.empty() && !flags.text.empty())
-    throw UsageError({.where = "--tokens",
-                      .what = "cannot be combined with '--text'",
-                      .hint = "remove one of them"});
-  if (flags.tokens.empty()) return words_of_text(flags.text, model);
-  return flags.token_type == "uint32" ? words_of_tokens<std::uint32_t>(flags.tokens, model)
-                                      : words_of_tokens<std::uint16_t>(flags.tokens, model);
-}
 
 TrainingLength training_length(const RunFlags& flags, std::int64_t first_step) {
   const std::int64_t steps = flags.steps.value_or(kDefaultSteps);

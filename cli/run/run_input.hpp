@@ -6,10 +6,6 @@
 
 namespace meshwright {
 
-/// Token IDs of --tokens, --text or the built-in text. InputError for files that cannot be read and
-/// token IDs outside the model's vocabulary.
-TokenText read_words(const RunFlags& flags, const ModelGraph& model);
-
 inline constexpr int kDefaultSteps = 5;
 
 /// The steps of a run within the training that it is a part of.

@@ -12,11 +12,11 @@ constexpr std::string_view kText = "text";
 
 /// Of the number of tokens and a sample of them.
 std::string text_hash(const TokenText& text) {
-  constexpr std::size_t kSample = 4096;
-  const std::size_t tokens = text.words.size(), stride = tokens / kSample + 1;
-  std::uint64_t hash = fnv1a_next(kFnv1aStart, tokens);
-  for (std::size_t i = 0; i < tokens; i += stride)
-    hash = fnv1a_next(hash, static_cast<std::uint64_t>(text.words[i]));
+  constexpr std::int64_t kSample = 4096;
+  const std::int64_t tokens = text.size(), stride = tokens / kSample + 1;
+  std::uint64_t hash = fnv1a_next(kFnv1aStart, static_cast<std::uint64_t>(tokens));
+  for (std::int64_t i = 0; i < tokens; i += stride)
+    hash = fnv1a_next(hash, static_cast<std::uint64_t>(text.at(i)));
   return fmt::format("{:016x}", hash);
 }
 
@@ -31,6 +31,7 @@ std::map<std::string, std::string> training_settings(const TrainingOptions& opti
   const RateSchedule& schedule = options.rate_schedule;
   std::map<std::string, std::string> settings{
       {std::string(kText), text_hash(text)},
+      {"shuffle", text.shuffle_seed ? "on" : "off"},
       {"optimizer", is_adamw ? "adamw" : "sgd"},
       {"lr", text_of(options.learning_rate)},
       {"lr-schedule", std::string(name_of(schedule.decay))},

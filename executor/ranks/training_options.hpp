@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "executor/ranks/learning_rate.hpp"
+#include "executor/ranks/token_text.hpp"
 
 namespace meshwright {
 
@@ -34,12 +33,6 @@ struct TrainingOptions {
   /// section 2.1.2: 0.001). 0: corrections stay as they are, as in transformers.
   float balance_rate = 0;
   RoutingGroups routing = {};
-};
-
-/// The training text as token IDs. Sequence i of the global batch of step s reads sequence_length +
-/// 1 tokens from (s * global_batch + i) * sequence_length on, wrapping around at the end.
-struct TokenText {
-  std::vector<std::int32_t> words;
 };
 
 }  // namespace meshwright
