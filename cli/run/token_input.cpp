@@ -1,11 +1,12 @@
 #include "cli/run/token_input.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/interprocess/file_mapping.hpp>
-#include <boost/interprocess/mapped_region.hpp>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -38,19 +39,17 @@ Mapped read_whole(const std::string& path) {
 }
 
 Mapped map_file(const std::string& path) {
-  namespace ipc = boost::interprocess;
   std::error_code error;
   const bool is_file = path != "-" && fs::is_regular_file(path, error);
-  if (!is_file || fs::file_size(path, error) == 0) return read_whole(path);
-  try {
-    const ipc::file_mapping file(path.c_str(), ipc::read_only);
-    auto region = std::make_shared<ipc::mapped_region>(file, ipc::read_only);
-    const auto* first = static_cast<const std::byte*>(region->get_address());
-    const std::size_t size = region->get_size();
-    return {std::move(region), {first, size}};
-  } catch (const ipc::interprocess_exception& failure) {
-    refuse_tokens(path, fmt::format("cannot map file: {}", failure.what()), "");
-  }
+  const std::size_t size = is_file ? fs::file_size(path, error) : 0;
+  if (error || size == 0) return read_whole(path);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return read_whole(path);  // reports why
+  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  if (data == MAP_FAILED) return read_whole(path);  // some file systems cannot map
+  const auto unmap = [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); };
+  return {std::shared_ptr<const void>(data, unmap), {static_cast<const std::byte*>(data), size}};
 }
 
 template <class Number>

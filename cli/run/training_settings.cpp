@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/hash.hpp"
 #include "core/base/value_named.hpp"
 
@@ -10,13 +12,16 @@ namespace {
 
 constexpr std::string_view kText = "text";
 
-/// Of the number of tokens and a sample of them.
+/// Of the number of tokens and some blocks of them, so that few pages of a large file are read.
 std::string text_hash(const TokenText& text) {
-  constexpr std::int64_t kSample = 4096;
-  const std::int64_t tokens = text.size(), stride = tokens / kSample + 1;
+  constexpr std::int64_t kBlocks = 64, kTokensPerBlock = 64;
+  const std::int64_t tokens = text.size();
   std::uint64_t hash = fnv1a_next(kFnv1aStart, static_cast<std::uint64_t>(tokens));
-  for (std::int64_t i = 0; i < tokens; i += stride)
-    hash = fnv1a_next(hash, static_cast<std::uint64_t>(text.at(i)));
+  for (std::int64_t block = 0; block < kBlocks; ++block) {
+    const std::int64_t first = tokens * block / kBlocks;
+    for (std::int64_t i = first; i < std::min(first + kTokensPerBlock, tokens); ++i)
+      hash = fnv1a_next(hash, static_cast<std::uint64_t>(text.at(i)));
+  }
   return fmt::format("{:016x}", hash);
 }
 
