@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/partition/partition_report.hpp"
+#include "cli/partition/pipedream_report.hpp"
 #include "cli/partition/replication_report.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/base/split_at_commas.hpp"
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
 
@@ -15,12 +18,13 @@ namespace meshwright {
 namespace {
 
 constexpr CountRange kAcceleratorRange{.smallest = 0, .largest = kMostPartitionDevices};
+constexpr CountRange kPipeDreamLevelRange{.smallest = 1, .largest = kLargestPipeDreamLevel};
 constexpr CountRange kMicrobatchesPerBatch{.smallest = 1, .largest = kMostMicrobatches};
 constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
 
 struct PartitionFlags {
-  std::string graph, memory, bandwidth;
-  std::optional<int> devices, hosts, microbatches;
+  std::string graph, devices, memory, bandwidth;
+  std::optional<int> hosts, microbatches;
   OutputFlags output;
 };
 
@@ -33,15 +37,17 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "input");
   {
     const OptionGroup group(*command, "Devices");
-    add_count(*command, "--devices", flags.devices, kAcceleratorRange,
-              "number of devices (default: of the file)");
+    add_value(*command, "--devices", flags.devices, "N",
+              "number of devices (default: of the file); PipeDream: also devices per server x "
+              "servers, such as 4x4");
     add_count(*command, "--hosts", flags.hosts, kHostRange,
               "dnn-partitioning: number of host processors that can run a stage (default: of the "
               "file)");
     add_value(*command, "--memory", flags.memory, "SIZE",
               "memory per device, such as 16GiB (default: of the file)");
     add_value(*command, "--bandwidth", flags.bandwidth, "RATE",
-              "Piper: bandwidth between devices, such as 25GB/s (default: of the file)");
+              "Piper: bandwidth between devices, such as 25GB/s (default: of the file); PipeDream: "
+              "of every level, such as 12GB/s,1.25GB/s");
     add_count(*command, "--microbatches", flags.microbatches, kMicrobatchesPerBatch,
               "Piper: micro-batches per batch (default: of the file)");
   }
@@ -53,11 +59,13 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "dnn-partitioning: a stage is one device; its load is the compute time, and on accelerators\n"
       "the transfers between the stage and others.\n"
       "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
-      "recomputation, of which the fastest that fit in memory are used.\n\n"
+      "recomputation, of which the fastest that fit in memory are used.\n"
+      "PipeDream: stages have data parallelism, and transfers overlap with computation.\n\n"
       "Examples:\n"
       "  meshwright partition gnmt_inference.json\n"
       "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json\n"
-      "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s");
+      "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s\n"
+      "  meshwright partition graph.txt --devices 4x4 --bandwidth 12GB/s,1.25GB/s");
   return command;
 }
 
@@ -67,10 +75,44 @@ void refuse_if(bool is_given, const char* flag, const char* format) {
     refuse_flag(flag, fmt::format("cannot be used with a graph of {}", format), "remove it");
 }
 
+int device_count(const PartitionFlags& flags) {
+  return static_cast<int>(parse_count("--devices", flags.devices, kAcceleratorRange));
+}
+
+/// "4x4" and "12GB/s,1.25GB/s".
+std::vector<PipeDreamLevel> levels_of(const PartitionFlags& flags) {
+  for (const auto& [flag, value] :
+       {std::pair("--devices", &flags.devices), std::pair("--bandwidth", &flags.bandwidth)})
+    if (value->empty())
+      refuse_flag(flag, "missing required option: the graph of PipeDream has no devices",
+                  "set --devices and --bandwidth, such as --devices 4 --bandwidth 1GB/s");
+  std::string sizes = flags.devices;
+  std::replace(sizes.begin(), sizes.end(), 'x', ',');
+  const auto counts = split_at_commas(sizes), rates = split_at_commas(flags.bandwidth);
+  if (counts.size() != rates.size() || counts.size() > kMostPipeDreamLevels)
+    refuse_flag("--bandwidth",
+                fmt::format("expected one value per level of '--devices {}' ({}), got {}",
+                            flags.devices, counts.size(), rates.size()),
+                fmt::format("separate values by commas; at most {} levels", kMostPipeDreamLevels));
+  std::vector<PipeDreamLevel> levels;
+  for (std::size_t level = 0; level < counts.size(); ++level)
+    levels.push_back({.size = static_cast<int>(parse_count("--devices", std::string(counts[level]),
+                                                           kPipeDreamLevelRange)),
+                      .bandwidth = parse_bandwidth(rates[level], "--bandwidth")});
+  return levels;
+}
+
+void apply(const PartitionFlags& flags, PipeDreamProblem& problem) {
+  refuse_if(flags.hosts.has_value(), "--hosts", "PipeDream");
+  refuse_if(!flags.memory.empty(), "--memory", "PipeDream");
+  refuse_if(flags.microbatches.has_value(), "--microbatches", "PipeDream");
+  problem.levels = levels_of(flags);
+}
+
 void apply(const PartitionFlags& flags, PartitionProblem& problem) {
   refuse_if(!flags.bandwidth.empty(), "--bandwidth", "dnn-partitioning");
   refuse_if(flags.microbatches.has_value(), "--microbatches", "dnn-partitioning");
-  if (flags.devices) problem.accelerators = *flags.devices;
+  if (!flags.devices.empty()) problem.accelerators = device_count(flags);
   if (flags.hosts) problem.hosts = *flags.hosts;
   if (!flags.memory.empty()) problem.accelerator_memory = parse_bytes(flags.memory, "--memory");
   if (problem.hosts > kHostRange.largest)
@@ -82,7 +124,7 @@ void apply(const PartitionFlags& flags, PartitionProblem& problem) {
 
 void apply(const PartitionFlags& flags, ReplicationProblem& problem) {
   refuse_if(flags.hosts.has_value(), "--hosts", "Piper");
-  if (flags.devices) problem.devices = *flags.devices;
+  if (!flags.devices.empty()) problem.devices = device_count(flags);
   if (flags.microbatches) problem.microbatches = *flags.microbatches;
   if (!flags.memory.empty()) problem.device_memory = parse_bytes(flags.memory, "--memory");
   if (!flags.bandwidth.empty()) problem.bandwidth = parse_bandwidth(flags.bandwidth, "--bandwidth");
@@ -112,6 +154,14 @@ Outcome partition(const PartitionFlags& flags, const ReplicationProblem& problem
   if (flags.output.file == "-") return {};
   return {.text = flags.output.json ? replication_json(*partition, problem)
                                     : replication_text(*partition, problem, flags.graph)};
+}
+
+Outcome partition(const PartitionFlags& flags, const PipeDreamProblem& problem) {
+  const PipeDreamPartition partition = partition_as_pipedream(problem);
+  if (!flags.output.file.empty()) write_file(flags.output.file, stage_map_json(partition, problem));
+  if (flags.output.file == "-") return {};
+  return {.text = flags.output.json ? pipedream_json(partition, problem)
+                                    : pipedream_text(partition, problem, flags.graph)};
 }
 
 Outcome run_partition(const PartitionFlags& flags) {

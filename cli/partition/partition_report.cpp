@@ -67,24 +67,24 @@ std::string partition_json(const ThroughputPartition& partition, const Partition
                       {"load_ns", nanoseconds(stage.load)},
                       {"memory_bytes", stage.memory.value},
                       {"nodes", names_of(stage, problem)}});
-  return to_text(Json{{"schema", 1},
-                      {"accelerators", problem.accelerators},
-                      {"hosts", problem.hosts},
-                      {"load_ns", nanoseconds(partition.load)},
-                      {"lower_bound_ns", nanoseconds(partition.lower_bound)},
-                      {"gap", gap(partition)},
-                      {"proved_optimal", partition.load == partition.lower_bound},
-                      {"down_sets", partition.down_sets},
-                      {"priced_stages", partition.extensions},
-                      {"stages", std::move(stages)},
-                      {"infeasible", nullptr}});
+  return json_text(Json{{"schema", 1},
+                        {"accelerators", problem.accelerators},
+                        {"hosts", problem.hosts},
+                        {"load_ns", nanoseconds(partition.load)},
+                        {"lower_bound_ns", nanoseconds(partition.lower_bound)},
+                        {"gap", gap(partition)},
+                        {"proved_optimal", partition.load == partition.lower_bound},
+                        {"down_sets", partition.down_sets},
+                        {"priced_stages", partition.extensions},
+                        {"stages", std::move(stages)},
+                        {"infeasible", nullptr}});
 }
 
 std::string stage_map_json(const ThroughputPartition& partition, const PartitionProblem& problem) {
   Json map = Json::object();
   for (std::size_t s = 0; s < partition.stages.size(); ++s)
     map[fmt::format("{}", s)] = names_of(partition.stages[s], problem);
-  return to_text(map);
+  return json_text(map);
 }
 
 namespace {

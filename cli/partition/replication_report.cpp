@@ -100,17 +100,17 @@ std::string replication_json(const ReplicationPartition& partition,
                       {"memory_bytes", stage.memory.value},
                       {"nodes", names_of(stage, problem)},
                       {"variants", variants_of(stage, problem)}});
-  return to_text(Json{{"schema", 1},
-                      {"devices", problem.devices},
-                      {"used_devices", partition.devices},
-                      {"microbatches", problem.microbatches},
-                      {"time_per_microbatch_ns", partition.time.value * kNanoseconds},
-                      {"lower_bound_ns", partition.lower_bound.value * kNanoseconds},
-                      {"gap", gap(partition)},
-                      {"proved_optimal", partition.is_optimal()},
-                      {"down_sets", partition.down_sets},
-                      {"stages", std::move(stages)},
-                      {"infeasible", nullptr}});
+  return json_text(Json{{"schema", 1},
+                        {"devices", problem.devices},
+                        {"used_devices", partition.devices},
+                        {"microbatches", problem.microbatches},
+                        {"time_per_microbatch_ns", partition.time.value * kNanoseconds},
+                        {"lower_bound_ns", partition.lower_bound.value * kNanoseconds},
+                        {"gap", gap(partition)},
+                        {"proved_optimal", partition.is_optimal()},
+                        {"down_sets", partition.down_sets},
+                        {"stages", std::move(stages)},
+                        {"infeasible", nullptr}});
 }
 
 std::string stage_map_json(const ReplicationPartition& partition,
@@ -118,7 +118,7 @@ std::string stage_map_json(const ReplicationPartition& partition,
   Json map = Json::object();
   for (std::size_t s = 0; s < partition.stages.size(); ++s)
     map[fmt::format("{}", s)] = names_of(partition.stages[s], problem);
-  return to_text(map);
+  return json_text(map);
 }
 
 std::string no_replication_text(const ReplicationProblem& problem) {

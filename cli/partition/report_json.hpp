@@ -16,15 +16,15 @@ inline std::string count_text(std::size_t count, const char* noun, const char* p
 }
 
 /// Names that are not UTF-8 are written with replacement characters.
-inline std::string to_text(const Json& json) {
+inline std::string json_text(const Json& json) {
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 inline std::string infeasible_json(const std::string& reason) {
-  return to_text(Json{{"schema", 1},
-                      {"stages", Json::array()},
-                      {"infeasible", {{"reason", reason}, {"nearest", nullptr}}}});
+  return json_text(Json{{"schema", 1},
+                        {"stages", Json::array()},
+                        {"infeasible", {{"reason", reason}, {"nearest", nullptr}}}});
 }
 
 }  // namespace meshwright

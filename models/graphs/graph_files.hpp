@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "core/model/partition_problem.hpp"
+#include "core/model/pipedream_problem.hpp"
 #include "core/model/replication_problem.hpp"
 #include "models/text/named_text.hpp"
 
@@ -19,7 +20,12 @@ PartitionProblem read_dnn_partitioning(const NamedText& file);
 /// variants with "timePerSample" in s and sizes in bytes; "communicationCost" of edges in bytes.
 ReplicationProblem read_piper(const NamedText& file);
 
-using OperatorGraph = std::variant<PartitionProblem, ReplicationProblem>;
+/// graph.txt of msr-fiddle/pipedream, as its profiler writes it: nodes with times in ms and sizes
+/// in bytes, and their edges. Without inputs, and without items of tuples that nothing reads. The
+/// levels of links are not in the file.
+PipeDreamProblem read_pipedream(const NamedText& file);
+
+using OperatorGraph = std::variant<PartitionProblem, ReplicationProblem, PipeDreamProblem>;
 /// Any of the formats, told apart by their contents.
 OperatorGraph read_operator_graph(const NamedText& file);
 

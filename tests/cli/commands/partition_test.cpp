@@ -121,5 +121,31 @@ TEST_F(PartitionProgram, FindsStagesWithDataParallelismForGraphsOfPiper) {
               HasSubstr("no stages on at most 1 device fit in 1 B per device"));
 }
 
+/// Two nodes of 6 s with 10 bytes between them and 8 bytes of parameters, on 2 servers of 2
+/// devices.
+TEST_F(PartitionProgram, FindsStagesOnLevelsOfLinksForGraphsOfPipeDream) {
+  std::ofstream(path("graph.txt"))
+      << "node1 -- Linear -- forward_compute_time=2000, backward_compute_time=4000, "
+         "activation_size=10, parameter_size=8\n"
+         "node2 -- Linear -- forward_compute_time=2000, backward_compute_time=4000, "
+         "activation_size=10, parameter_size=8\n"
+         "\tnode1 -- node2\n";
+  // Each node on the devices of a server: 3 s and a little for the all-reduce.
+  const ProgramRun text = run({"partition", "graph.txt", "--devices", "2x2", "--bandwidth",
+                               "1000GB/s,8B/s", "-o", "stages.json"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.standard_output, HasSubstr("graph.txt: 2 nodes, 1 edge, 2 x 2 devices\n"
+                                              "time per minibatch: 3000.000000 ms, optimal"));
+  std::ifstream file(path("stages.json"));
+  EXPECT_EQ(Json::parse(file), (Json{{"0", {"node1"}}, {"1", {"node2"}}}));
+  // One level: 6 s and a transfer of 2 * 10 / 8 s, which is hidden.
+  const Json json =
+      Json::parse(run({"partition", "graph.txt", "--devices", "2", "--bandwidth", "8B/s", "--json"})
+                      .standard_output);
+  EXPECT_NEAR(json["time_per_minibatch_ns"].get<double>(), 6e9, 1);
+  EXPECT_EQ(json["proved_optimal"], true);
+  EXPECT_EQ(json["stages"][1]["nodes"], Json{"node2"});
+}
+
 }  // namespace
 }  // namespace meshwright
