@@ -26,11 +26,12 @@ std::vector<std::string> names_of(const PipeDreamStage& stage, const PipeDreamPr
   return names;
 }
 
-/// "4", "4 x 4"
-std::string sizes_text(const PipeDreamProblem& problem) {
+/// "1 device", "4 x 4 devices"
+std::string pipedream_devices(const PipeDreamProblem& problem) {
   std::vector<int> sizes;
   for (const PipeDreamLevel& level : problem.levels) sizes.push_back(level.size);
-  return fmt::format("{}", fmt::join(sizes, " x "));
+  const bool is_one = sizes == std::vector<int>{1};
+  return fmt::format("{} {}", fmt::join(sizes, " x "), is_one ? "device" : "devices");
 }
 
 /// Stages inside of a stage follow it: "1", "1.0", "1.1".
@@ -72,8 +73,8 @@ void add_to_map(const std::vector<PipeDreamStage>& stages, const PipeDreamProble
 std::string pipedream_text(const PipeDreamPartition& partition, const PipeDreamProblem& problem,
                            const std::string& name) {
   std::string text =
-      fmt::format("{}: {}, {}, {} devices\n", name, count_text(problem.nodes.size(), "node"),
-                  count_text(problem.edges.size(), "edge"), sizes_text(problem));
+      fmt::format("{}: {}, {}, {}\n", name, count_text(problem.nodes.size(), "node"),
+                  count_text(problem.edges.size(), "edge"), pipedream_devices(problem));
   const std::string verdict =
       is_optimal(partition) ? "optimal over contiguous stages"
                             : fmt::format("within {:.3g} % of the lower bound {}",
