@@ -1,4 +1,4 @@
-/// Flags of `run`.
+/// Flags and help of `run`.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,10 @@
 #include "cli/flags/output_flags.hpp"
 #include "cli/job/job.hpp"
 #include "cli/run/optimizer_flags.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace meshwright {
 
@@ -29,5 +33,7 @@ struct RunFlags {
   CheckpointFlags checkpoints;
   OutputFlags output;
 };
+
+CLI::App* add_run_flags(CLI::App& app, RunFlags& flags);
 
 }  // namespace meshwright
