@@ -1,0 +1,76 @@
+/// The open nodes of the search, as priority queues.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <queue>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/random.hpp"
+#include "planner/search/branching.hpp"
+
+namespace meshwright {
+
+/// The nodes that are still to be judged, by how far they are divided.
+class OpenNodes {
+ public:
+  enum Stage : std::uint8_t { kUnpriced, kLayout, kPipeline, kCandidate, kStageCount };
+
+  /// Layouts in random order: if time runs out, a random sample has been priced.
+  void push_layouts(std::span<const std::int32_t> branches) {
+    std::vector<std::pair<std::uint64_t, std::int32_t>> order;
+    for (const std::int32_t branch : branches)
+      order.emplace_back(mixed_bits(static_cast<std::uint64_t>(branch)), branch);
+    std::ranges::sort(order);
+    for (const auto& [key, branch] : order) push({.bound = {}, .branch = branch});
+  }
+
+  void push(Node node) {
+    node.order = created_++;
+    queues_[stage_of(node)].push(node);
+  }
+
+  bool empty() const { return std::ranges::all_of(queues_, &Queue::empty); }
+  bool empty(Stage stage) const { return queues_[stage].empty(); }
+  /// The stage of the priced node with the lowest bound. kStageCount if there is none.
+  Stage lowest_priced() const {
+    Stage lowest = kStageCount;
+    for (const Stage stage : {kLayout, kPipeline, kCandidate})
+      if (!empty(stage) &&
+          (lowest == kStageCount || IsLater()(queues_[lowest].top(), queues_[stage].top())))
+        lowest = stage;
+    return lowest;
+  }
+  Node take(Stage stage) {
+    const Node node = queues_[stage].top();
+    queues_[stage].pop();
+    return node;
+  }
+  /// Of everything that is open, which must not be nothing.
+  Ticks lowest_bound() const {
+    return empty(kUnpriced) ? queues_[lowest_priced()].top().bound : Ticks();
+  }
+
+ private:
+  struct IsLater {
+    bool operator()(const Node& a, const Node& b) const {
+      return std::tie(a.bound, a.order) > std::tie(b.bound, b.order);
+    }
+  };
+  using Queue = std::priority_queue<Node, std::vector<Node>, IsLater>;
+
+  static Stage stage_of(const Node& node) {
+    if (node.pipeline < 0) return node.is_priced ? kLayout : kUnpriced;
+    return node.replication < 0 ? kPipeline : kCandidate;
+  }
+
+  std::array<Queue, kStageCount> queues_;
+  std::size_t created_ = 0;
+};
+
+}  // namespace meshwright
