@@ -127,6 +127,18 @@ std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
       static_cast<std::size_t>(reader.dimension(key, absent, kMostLayers)));
 }
 
+std::vector<std::string> read_layer_types(ConfigReader& reader, std::size_t layers) {
+  std::vector<std::string> types = reader.strings("layer_types");
+  if (!types.empty() && types.size() != layers)
+    reader.complain("layer_types", fmt::format("expected {} entries, got {}", layers, types.size()),
+                    "give one entry per layer");
+  for (const std::string& type : types)
+    if (type != "full_attention" && type != "sliding_attention")
+      reader.complain("layer_types", fmt::format("'{}' is not supported", type),
+                      "use full_attention or sliding_attention");
+  return types;
+}
+
 void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerConfig>& layers) {
   // Qwen2-MoE writes 0 for none.
   const std::int64_t window =
@@ -136,19 +148,8 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
   std::int64_t first_sliding =
       is_qwen(family) ? reader.count("max_window_layers", kQwenWindowLayers, kMostLayers) : 0;
   if (family.model_type == "qwen3_moe") first_sliding = 0;  // it does not read the key
-  const std::vector<std::string> types = reader.strings("layer_types");
-  if (!reader.is_clean()) return;
-  if (!types.empty() && types.size() != layers.size()) {
-    reader.complain("layer_types",
-                    fmt::format("expected {} entries, got {}", layers.size(), types.size()),
-                    "give one entry per layer");
-    return;
-  }
-  for (const std::string& type : types)
-    if (type != "full_attention" && type != "sliding_attention")
-      reader.complain("layer_types", fmt::format("'{}' is not supported", type),
-                      "use full_attention or sliding_attention");
-  if (window == 0 || !may_slide) return;
+  const std::vector<std::string> types = read_layer_types(reader, layers.size());
+  if (!reader.is_clean() || window == 0 || !may_slide) return;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     bool slides = static_cast<std::int64_t>(i) >= first_sliding;
     if (is_gpt_oss(family)) slides = i % 2 == 0;

@@ -41,11 +41,7 @@ void read_gemma_windows(const Family& family, ConfigReader& reader, std::int64_t
   const std::int64_t interval =
       reader.dimension(reader.name_in_use({"sliding_window_pattern", "_sliding_window_pattern"}),
                        pattern, kMostLayers);
-  const std::vector<std::string> types = reader.strings("layer_types");
-  if (!types.empty() && types.size() != config.layers.size())
-    reader.complain("layer_types",
-                    fmt::format("expected {} entries, got {}", config.layers.size(), types.size()),
-                    "give one entry per layer");
+  const std::vector<std::string> types = read_layer_types(reader, config.layers.size());
   if (!reader.is_clean()) return;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const bool slides = types.empty() ? (static_cast<std::int64_t>(i) + 1) % interval != 0

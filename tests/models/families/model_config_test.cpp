@@ -380,6 +380,16 @@ TEST(ModelConfigError, RefusesFlagsAndListsOfTheWrongType) {
             "  hint: give one entry per layer\n");
 }
 
+TEST(ModelConfigError, RefusesUnknownLayerTypes) {
+  for (const std::string type : {"qwen3", "gemma2"})
+    EXPECT_EQ(complaint_about(R"({"num_hidden_layers": 1, "layer_types": ["chunked_attention"],
+                                  "model_type": ")" +
+                              type + "\"}"),
+              "error: x.json#/layer_types: 'chunked_attention' is not supported\n"
+              "  hint: use full_attention or sliding_attention\n")
+        << type;
+}
+
 TEST(ModelConfigError, ReportsAllComplaintsAtOnce) {
   EXPECT_EQ(complaint_about(R"({"model_type": "mlp", "hidden_size": 0, "vocab_size": -1})"),
             "error: x.json#/hidden_size: 0 is out of range: expected 1 to 2147483648\n"
