@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <system_error>
 
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
@@ -229,8 +230,10 @@ std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory,
 void remove_old_checkpoints(const CheckpointOptions& options, std::int64_t step) {
   std::map<std::int64_t, std::string> all = checkpoints_in(options.save, options.layout != nullptr);
   all.erase(all.upper_bound(step), all.end());
-  for (; std::ssize(all) > options.keep; all.erase(all.begin()))
-    std::filesystem::remove_all(all.begin()->second);
+  for (; std::ssize(all) > options.keep; all.erase(all.begin())) {
+    std::error_code ignored;  // an old checkpoint that stays does not end the training
+    std::filesystem::remove_all(all.begin()->second, ignored);
+  }
 }
 
 }  // namespace meshwright

@@ -46,22 +46,26 @@ Uses uses_of(const ModelGraph& model, const WeightLayout& layout) {
   return uses;
 }
 
+std::int64_t columns_in_file(const std::vector<Use>& uses) {
+  std::int64_t columns = 0;
+  for (const Use& use : uses) columns += use.part->columns;
+  return columns;
+}
+
 /// Shape of a tensor in a file.
 std::vector<std::int64_t> shape_in_file(const std::vector<Use>& uses) {
   const WeightPart& part = *uses.front().part;
   const auto& parameter = std::get<ParameterTensor>(uses.front().parameter->shape);
-  std::int64_t columns = 0;
-  for (const Use& use : uses) columns += use.part->columns;
   std::vector<std::int64_t> shape = parameter.shape;
   if (part.expert >= 0) shape.erase(shape.begin());
-  shape.back() = columns;
+  shape.back() = columns_in_file(uses);
   if (part.transposed) std::swap(shape[0], shape[1]);
   return shape;
 }
 
 /// Calls visit(index in the parameter, index in the file) for all elements of a part.
 template <class Visit>
-void for_each_element_of(const Use& use, std::int64_t columns_in_file, const Visit& visit) {
+void for_each_element_of(const Use& use, std::int64_t columns, const Visit& visit) {
   const WeightPart& part = *use.part;
   const Extents e = extents_of(std::get<ParameterTensor>(use.parameter->shape), part);
   const std::int64_t slice = std::max<std::int64_t>(part.expert, 0);
@@ -71,14 +75,8 @@ void for_each_element_of(const Use& use, std::int64_t columns_in_file, const Vis
       const std::int64_t column = part.column_in_file(j);
       visit(static_cast<std::size_t>(ours),
             static_cast<std::size_t>(part.transposed ? column * e.rows + row
-                                                     : row * columns_in_file + column));
+                                                     : row * columns + column));
     }
-}
-
-std::int64_t columns_in_file(const std::vector<Use>& uses) {
-  std::int64_t columns = 0;
-  for (const Use& use : uses) columns += use.part->columns;
-  return columns;
 }
 
 // ---- reading ------------------------------------------------------------------------------------
