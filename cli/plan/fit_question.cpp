@@ -38,7 +38,7 @@ void add_freed(std::vector<std::pair<std::string, FixedChoices>>& freed, const F
   freed.emplace_back(std::move(flag), std::move(other));
 }
 
-/// The fixed choices without each of those that decide on memory.
+/// For each fixed choice that affects memory: its flag, and `given` without it.
 std::vector<std::pair<std::string, FixedChoices>> freed_choices(const FixedChoices& given) {
   std::vector<std::pair<std::string, FixedChoices>> freed;
   add_freed(freed, given, "--recompute", &FixedChoices::recompute);

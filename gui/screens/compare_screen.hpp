@@ -36,7 +36,7 @@ class CompareScreen : public Screen {
   explicit CompareScreen(Workbench& workbench, QWidget* parent = nullptr);
   void add_actions(ActionSet& actions) override;
   QWidget* inspector() override { return inspector_; }
-  /// Shows a trace by itself; compares the two of an OpenedPair.
+  /// Shows one trace by itself, and compares the two of an OpenedPair.
   bool take(const OpenedFile& file) override;
   /// Compares two trace files.
   void open(const QString& predicted, const QString& measured);

@@ -38,7 +38,7 @@ void Waterfall::show_parts(const QString& before, const QString& after,
   QStringList said;
   for (const WaterfallPart& part : parts_)
     said += part.name + " " + signed_time(part.after - part.before);
-  if (is_cut()) said += tr("the axis starts at %1").arg(time_text(axis_range().low));
+  if (is_truncated()) said += tr("the axis starts at %1").arg(time_text(axis_range().low));
   setAccessibleDescription(said.join(", "));
   update();
 }
@@ -80,7 +80,7 @@ void Waterfall::paint(QPainter& painter, const ChartColors& colors, const QRect&
     at += difference;
   }
   row(after_, low, total_after_.value, colors.series[0], time_text(total_after_));
-  if (is_cut()) mark_cut(painter, colors, plot, height);
+  if (is_truncated()) mark_truncation(painter, colors, plot, height);
 }
 
 Waterfall::Range Waterfall::axis_range() const {
@@ -96,8 +96,8 @@ Waterfall::Range Waterfall::axis_range() const {
 }
 
 /// Two slanted lines through the bars of the totals, whose lengths are not to scale.
-void Waterfall::mark_cut(QPainter& painter, const ChartColors& colors, const QRectF& plot,
-                         double height) const {
+void Waterfall::mark_truncation(QPainter& painter, const ChartColors& colors, const QRectF& plot,
+                                double height) const {
   constexpr double kSlant = 6, kFrom = 10, kApart = 5;
   painter.setPen(QPen(colors.background, 2));
   for (const double top :

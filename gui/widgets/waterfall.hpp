@@ -19,8 +19,8 @@ class Waterfall : public Chart {
   explicit Waterfall(QWidget* parent = nullptr);
   /// The parts of each side add up to its total; equal parts are omitted.
   void show_parts(const QString& before, const QString& after, std::vector<WaterfallPart> parts);
-  /// True if the axis covers only the range in which the values differ; the chart says so then.
-  bool is_cut() const { return axis_range().low > Ticks(); }
+  /// True if the axis does not start at zero; the chart marks this.
+  bool is_truncated() const { return axis_range().low > Ticks(); }
   QSize sizeHint() const override { return {420, 260}; }
 
  protected:
@@ -31,8 +31,8 @@ class Waterfall : public Chart {
     Ticks low, high;
   };
   Range axis_range() const;
-  void mark_cut(QPainter& painter, const ChartColors& colors, const QRectF& plot,
-                double height) const;
+  void mark_truncation(QPainter& painter, const ChartColors& colors, const QRectF& plot,
+                       double height) const;
 
   QString before_, after_;
   std::vector<WaterfallPart> parts_;

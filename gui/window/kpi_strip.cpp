@@ -77,7 +77,7 @@ void KpiStrip::show(const Card& card, const QString& value, const QString& besid
   card.beside->setText(beside);
 }
 
-/// Pass times set by hand say nothing about the model on these devices.
+/// MFU, memory and throughput; unknown if pass times were set by hand.
 void KpiStrip::show_device_figures(const Simulation& s, const Simulation* a) {
   if (sets_pass_times(s.scenario.what_if)) {
     for (const Card& card : {mfu_, memory_, throughput_}) show(card, "–", tr("times set by hand"));

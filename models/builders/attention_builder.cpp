@@ -155,7 +155,7 @@ TensorId write_attention(GraphWriter& writer, const TransformerConfig& config,
                         .out = config.hidden,
                         .bias = a.output_bias,
                         .cut = LinearCut::kRow,
-                        .ends_branch = true},
+                        .into_residual = true},
                        context);
 }
 

@@ -35,7 +35,7 @@ TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& 
                         .out = hidden,
                         .bias = spec.shape.bias,
                         .cut = LinearCut::kRow,
-                        .ends_branch = true},
+                        .into_residual = true},
                        activated);
 }
 

@@ -55,9 +55,9 @@ void GraphWriter::add(std::string_view name, Operator op) {
   builder_.add(std::move(op));
 }
 
-void GraphWriter::set_initial_deviations(double matrices, double ends_of_branches) {
+void GraphWriter::set_initial_deviations(double matrices, double into_residual) {
   deviation_ = matrices;
-  branch_deviation_ = ends_of_branches;
+  residual_deviation_ = into_residual;
 }
 
 GraphWriter::Lookup GraphWriter::lookup(std::string_view name, EmbeddingLookup shape,
@@ -117,7 +117,7 @@ std::vector<TensorId> GraphWriter::linears(const LinearSpec& spec, TensorId inpu
       parameter(fmt::format("{}.weight", spec.name),
                 {.shape = {spec.in, spec.out},
                  .cut = weight_cut,
-                 .initial_deviation = spec.ends_branch ? branch_deviation_ : deviation_})};
+                 .initial_deviation = spec.into_residual ? residual_deviation_ : deviation_})};
   if (spec.bias)
     parameters.push_back(parameter(fmt::format("{}.bias", spec.name), {{spec.out}, bias_cut}));
   const std::vector<std::int64_t> widths =

@@ -19,7 +19,7 @@ struct LinearSpec {
   LinearCut cut = LinearCut::kReplicated;
   /// Widths of the outputs if one GEMM computes several projections; their sum is `out`.
   std::vector<std::int64_t> output_widths = {};
-  bool ends_branch = false;  ///< its initial values are those of residual branches
+  bool into_residual = false;  ///< projects into the residual stream
 };
 
 class GraphWriter {
@@ -54,14 +54,15 @@ class GraphWriter {
                     double dropout);
   /// Cross entropy of logits, whose softcap is 0 for none.
   void loss(TensorId logits, std::int64_t vocabulary, double softcap = 0);
-  /// Standard deviations of the initial values of matrices, and of those that end branches.
-  void set_initial_deviations(double matrices, double ends_of_branches);
+  /// Standard deviations of initial weights: of matrices, and of projections into the residual
+  /// stream.
+  void set_initial_deviations(double matrices, double into_residual);
 
  private:
   std::string where_;
   std::string prefix_;
   std::int64_t parameter_count_ = 0;
-  double deviation_ = 0.02, branch_deviation_ = 0.02;
+  double deviation_ = 0.02, residual_deviation_ = 0.02;
   ModelGraphBuilder builder_;
 };
 

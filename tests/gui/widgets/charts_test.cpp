@@ -229,11 +229,11 @@ TEST(Waterfall, SaysWhereItsAxisStartsUnlessAtZero) {
   constexpr Ticks kSecond(kTicksPerSecond);
   Waterfall chart;
   chart.show_parts("before", "after", {{"compute", kSecond * 100, kSecond * 101}});
-  EXPECT_TRUE(chart.is_cut());
+  EXPECT_TRUE(chart.is_truncated());
   EXPECT_TRUE(chart.accessibleDescription().contains("axis starts at"))
       << chart.accessibleDescription().toStdString();
   chart.show_parts("before", "after", {{"compute", Ticks(1), kSecond * 3}});
-  EXPECT_FALSE(chart.is_cut());
+  EXPECT_FALSE(chart.is_truncated());
 }
 
 }  // namespace
