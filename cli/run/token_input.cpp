@@ -218,10 +218,6 @@ std::vector<std::string> files_of(const std::string& pattern) {
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
-}  // namespace
-
-namespace {
-
 /// One token per byte of a file; of the built-in text if `path` is empty.
 TokenText words_of_text(const std::string& path, const ModelGraph& model) {
   constexpr std::int64_t kByteValues = 256;
