@@ -56,6 +56,7 @@ Outcome run_plan(const PlanFlags& flags) {
   std::vector<PlanCluster> clusters;
   for (const std::string& name : request.clusters)
     clusters.push_back(load_plan_cluster(name, flags.sources, request.memory_margin));
+  const PartialResults partial_results;
   return is_single_search(request) ? plan_once(flags, request, models.front(), clusters.front())
                                    : plan_sizes(flags, request, models, clusters);
 }

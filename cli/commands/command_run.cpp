@@ -138,7 +138,7 @@ void prepare(Running& running, const RunFlags& flags) {
                                running.place->ranks, ranks),
                    fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
-    check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
+    check_memory(running.graph, ranks_of(flags), running.mpi ? running.mpi->ranks_here() : ranks);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
@@ -364,6 +364,7 @@ Outcome run_run(const RunFlags& flags) {
     if (!running->place) return start_job(flags);
   }
   if (!prepare_together(*running, flags)) return {};
+  const PartialResults partial_results;
   ActivityRecording recording(flags);
   const TrainingRun run = run_training(*running, flags, recording.recorder());
   recording.write(running->graph);

@@ -212,10 +212,10 @@ Outcome run_simulate(const SimulateFlags& flags) {
   if (file != "-")  // else standard output is the timeline
     outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
                                      : human_text(job, s, figures, validation);
-  if (!file.empty()) {
-    const std::string bytes = to_pftrace(timeline_of(s, job, flags));
-    stop_if_interrupted();
-    write_file(file, bytes);
+  if (!file.empty()) write_file(file, to_pftrace(timeline_of(s, job, flags)));
+  if (s.variation && is_interrupted()) {
+    outcome.exit_code = kExitInterrupted;
+    outcome.notes = fmt::format("interrupted after {} samples\n", s.variation->steps.size());
   }
   return outcome;
 }

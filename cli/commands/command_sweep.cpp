@@ -95,6 +95,9 @@ std::size_t best_point(const SweepRun& run, const Figure& figure) {
   return best;
 }
 
+/// False: canceled before its turn.
+bool is_evaluated(const SweepPoint& point) { return point.figures || !point.problems.empty(); }
+
 SweepRun run_points(const SweepFlags& flags) {
   if (flags.over.empty())
     throw UsageError({.where = "--over",
@@ -135,8 +138,9 @@ SweepRun run_points(const SweepFlags& flags) {
                              .trainer = flags.sources.trainer.empty() ? nullptr : &trainer,
                              .progress = {},
                              .canceled = [] { return is_interrupted(); }};
+  const PartialResults partial_results;
   std::vector<SweepPoint> evaluated = sweep(strategies, model, cluster, *cost_model, options);
-  stop_if_interrupted();
+  if (std::ranges::none_of(evaluated, is_evaluated)) stop_if_interrupted();
   for (std::size_t i = 0; i < evaluated.size(); ++i)
     run.points[point_of[i]] = std::move(evaluated[i]);
   return run;
@@ -302,6 +306,11 @@ Outcome run_sweep(const SweepFlags& flags) {
   if (file != "-")
     outcome.text = flags.output.json ? json_text(run, figure) : human_text(run, figure);
   outcome.exit_code = best_point(run, figure) < run.points.size() ? kExitDone : kExitNoPlanFits;
+  if (is_interrupted()) {
+    outcome.exit_code = kExitInterrupted;
+    outcome.notes = fmt::format("interrupted: {} of {} combinations\n",
+                                std::ranges::count_if(run.points, is_evaluated), run.points.size());
+  }
   return outcome;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "planner/search/parallel_for.hpp"
@@ -107,19 +108,17 @@ bool varies_steps(const VariationFlags& flags) {
 
 namespace {
 
-/// The draws are split into ranges, which the threads take one by one.
+/// After an interruption: those that were drawn.
 std::vector<Ticks> draw_side_by_side(const PricedGraph& priced, const Variation& variation,
                                      int draws, int threads) {
-  constexpr int kRange = 16;
   std::vector<Ticks> steps(static_cast<std::size_t>(draws));
-  const auto ranges = static_cast<std::size_t>((draws + kRange - 1) / kRange);
-  parallel_for(ranges, threads, [&](std::size_t range) {
-    const std::size_t first = range * kRange;
-    const int count = std::min(kRange, draws - static_cast<int>(first));
-    const std::vector<Ticks> drawn =
-        draw_steps(priced.graph, priced.prices, variation, count, first, priced.step);
-    std::copy(drawn.begin(), drawn.end(), steps.begin() + static_cast<std::ptrdiff_t>(first));
+  const PartialResults partial_results;
+  parallel_for(steps.size(), threads, [&](std::size_t draw) {
+    if (is_interrupted()) return;
+    steps[draw] = draw_steps(priced.graph, priced.prices, variation, 1, draw, priced.step).front();
   });
+  std::erase(steps, Ticks());
+  if (steps.empty()) stop_if_interrupted();
   return steps;
 }
 

@@ -1,7 +1,10 @@
 #include "cli/program/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
+#include <system_error>
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/output_flags.hpp"
@@ -45,6 +48,11 @@ int run_program(const std::vector<std::string>& arguments) {
     return report_error("environment",
                         {"meshwright", "out of memory",
                          "remove --all-ranks and --contention, or use a machine with more memory"},
+                        json, kExitMissingEnvironment);
+  } catch (const std::system_error& error) {  // of std::thread and std::filesystem
+    return report_error("environment",
+                        {"meshwright", fmt::format("the system refused: {}", error.what()),
+                         "check the limits on processes and memory (ulimit -u, ulimit -v)"},
                         json, kExitMissingEnvironment);
   } catch (const std::exception& error) {
     return report_error("internal",

@@ -1,6 +1,7 @@
 #include "cli/run/run_input.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,17 @@ constexpr Seconds kLongestTimeout{86'400};
   throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
 }
 
+[[noreturn]] void refuse_output(const std::string& flag, std::string what, std::string hint) {
+  throw RuntimeFailure({flag, std::move(what), std::move(hint)});
+}
+
+[[noreturn]] void refuse_memory(int ranks, Bytes needed, const std::string& available) {
+  throw RuntimeFailure(
+      {"memory",
+       fmt::format("peak memory of {} ranks is {}, but only {}", ranks, to_text(needed), available),
+       "use a smaller model, fewer replicas, smaller micro-batches, or --clock replay"});
+}
+
 /// The number after `word` in a system file, or its first number if `word` is empty.
 std::optional<std::int64_t> number_in(const std::string& path, std::string_view word = "") {
   std::istringstream words;
@@ -52,6 +64,16 @@ std::optional<Bytes> left_to_container() {
   if (!most || !used) return std::nullopt;
   const std::int64_t cached = number_in(group + "memory.stat", "file").value_or(0);
   return Bytes(std::max<std::int64_t>(0, *most - *used + cached));
+}
+
+/// Address space that this process may still use; nullopt: no limit.
+std::optional<Bytes> left_to_process() {
+  rlimit limit{};
+  const auto pages = number_in("/proc/self/statm");
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !pages)
+    return std::nullopt;
+  const std::int64_t used = *pages * ::sysconf(_SC_PAGESIZE);
+  return Bytes(std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - used));
 }
 
 /// Memory that Linux can allocate without swapping; nullopt if unknown.
@@ -96,7 +118,7 @@ void check_plan(const Job& job, RankKind ranks) {
 }
 
 /// Ignores reserved memory, which stands for the driver and libraries of a GPU.
-void check_memory(const TaskGraph& graph, int ranks_here) {
+void check_memory(const TaskGraph& graph, RankKind kind, int ranks_here) {
   Bytes all;
   for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
     peak[MemoryClass::kReserved] = Bytes();
@@ -106,10 +128,13 @@ void check_memory(const TaskGraph& graph, int ranks_here) {
   const Bytes needed(all.value / ranks * ranks_here);
   const std::optional<Bytes> available = available_memory();
   if (available && needed > *available)
-    refuse("memory",
-           fmt::format("peak memory of {} ranks is {}, but only {} are available on this machine",
-                       ranks_here, to_text(needed), to_text(*available)),
-           "use a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
+    refuse_memory(ranks_here, needed, to_text(*available) + " are available on this machine");
+  const std::optional<Bytes> left = left_to_process();
+  const int ranks_of_process = kind == RankKind::kThreads ? ranks_here : 1;
+  const Bytes of_process(needed.value / ranks_here * ranks_of_process);
+  if (left && of_process > *left)
+    refuse_memory(ranks_of_process, of_process,
+                  to_text(*left) + " are left of the limit on address space (ulimit -v)");
 }
 
 void check_folder_of(const std::string& flag, const std::string& path) {
@@ -121,18 +146,19 @@ void check_folder_of(const std::string& flag, const std::string& path) {
   fs::path folder = is_folder ? fs::path(path) : target.parent_path();
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, error))
-    refuse(flag, fmt::format("directory '{}' does not exist", folder.string()), "create it first");
+    refuse_output(flag, fmt::format("directory '{}' does not exist", folder.string()),
+                  "create it first");
   // Files are replaced, which needs a writable directory; devices and pipes are written in place.
   const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error) && !is_folder;
   if (::access(folder.c_str(), W_OK | X_OK) != 0 && !is_device)
-    refuse(flag, fmt::format("cannot write to directory '{}'", folder.string()),
-           "use another directory");
+    refuse_output(flag, fmt::format("cannot write to directory '{}'", folder.string()),
+                  "use another directory");
 }
 
 void check_place_of(const std::string& flag, const std::string& path) {
   std::error_code error;
   if (path != "-" && std::filesystem::is_directory(path, error))
-    refuse(flag, fmt::format("'{}' is a directory", path), "use the path of a file");
+    refuse_output(flag, fmt::format("'{}' is a directory", path), "use the path of a file");
   check_folder_of(flag, path);
 }
 

@@ -19,10 +19,10 @@ TrainingLength training_length(const RunFlags& flags, std::int64_t first_step);
 
 /// One InputError with every reason why the plan cannot be run.
 void check_plan(const Job& job, RankKind ranks);
-/// InputError if `ranks_here` of the job's ranks do not fit in the memory of this machine.
-void check_memory(const TaskGraph& graph, int ranks_here);
+/// RuntimeFailure if `ranks_here` of the job's ranks do not fit in the memory of this machine.
+void check_memory(const TaskGraph& graph, RankKind kind, int ranks_here);
 
-/// Checked before a long run: InputError if the directory of `path` does not exist or is not
+/// Checked before a long run: RuntimeFailure if the directory of `path` does not exist or is not
 /// writable. Accepts an empty path, "-" and devices.
 void check_folder_of(const std::string& flag, const std::string& path);
 /// The same; in addition, `path` must not be a directory itself.

@@ -1,25 +1,46 @@
 #include "cli/terminal/interrupt.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <string_view>
+
+#include "cli/flags/output_flags.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {
 
-/// Set by the signal handler, read by the threads of the search.
+/// Written by the signal handler, read by all threads.
 std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> commands_with_partial_results = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void handle(int) {
+  if (commands_with_partial_results > 0 && !interrupted) {
+    interrupted = true;
+    return;
+  }
+  remove_unfinished_file();
+  constexpr std::string_view kText = "interrupted: no results written\n";
+  // Nothing is left to do if standard error is closed.
+  if (!interrupted && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = 0;
+  ::_exit(kExitInterrupted);
+}
 
 }  // namespace
 
 void watch_for_interrupts() {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = handle;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
+
+PartialResults::PartialResults() { ++commands_with_partial_results; }
+PartialResults::~PartialResults() { --commands_with_partial_results; }
 
 void set_interrupted(bool value) { interrupted = value; }
 

@@ -1,5 +1,5 @@
-/// SIGINT (Ctrl-C) and SIGTERM. The first one sets a flag, which commands check between their
-/// steps, so that no file is left half-written; the second one terminates the program.
+/// SIGINT (Ctrl-C) and SIGTERM end the program at once, except while a command can still use what
+/// it has found so far: then the first signal sets a flag, which the command polls.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,25 @@ class Interrupted : public std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
+/// Installs the signal handlers, for the whole process. An unfinished file of write_file() is
+/// removed before the program ends.
 void watch_for_interrupts();
+
+/// While one exists, the first signal sets the flag instead of ending the program.
+class PartialResults {
+ public:
+  PartialResults();
+  ~PartialResults();
+  PartialResults(const PartialResults&) = delete;
+  PartialResults& operator=(const PartialResults&) = delete;
+};
+
 /// What a signal does, for programs that handle signals themselves.
 void set_interrupted(bool value);
 bool is_interrupted();
 /// The flag, for code that polls it while waiting.
 const std::atomic<bool>* interrupt_flag();
-/// Throws Interrupted after a Ctrl-C.
+/// Throws Interrupted if the flag is set.
 void stop_if_interrupted();
 
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -114,6 +115,10 @@ std::string create_beside(const std::string& target, const std::string& path, Cr
   fail_write(path, EEXIST);
 }
 
+/// Name of the temporary file that is being written; null: none.
+std::atomic<const char*> unfinished_file = nullptr;
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
 struct NewFile {
   int fd;
   std::string name;  ///< empty: unnamed
@@ -170,15 +175,21 @@ void write_file(const std::string& path, std::string_view content) {
 
   auto [fd, temporary] = create_temporary(target, path);
   FileDescriptor file(fd);
+  if (!temporary.empty()) unfinished_file = temporary.c_str();
   int error = write_all(file.get(), content);
   if (error == 0 && exists && ::fchmod(file.get(), status.st_mode & 07777) != 0) error = errno;
   if (error == 0 && ::fsync(file.get()) != 0) error = errno;
   if (error == 0 && temporary.empty()) temporary = give_name(file.get(), target, path);
   if (error == 0) error = file.close();
+  unfinished_file = nullptr;
   if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return;
   if (!temporary.empty()) ::unlink(temporary.c_str());
   fail_write(path, error);
+}
+
+void remove_unfinished_file() {
+  if (const char* name = unfinished_file) ::unlink(name);
 }
 
 }  // namespace meshwright

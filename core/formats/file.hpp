@@ -21,4 +21,8 @@ std::string read_file(const std::string& path, std::size_t limit = kLargestTextF
 /// output. Throws RuntimeFailure with the system's reason; no temporary file is left behind.
 void write_file(const std::string& path, std::string_view content);
 
+/// Removes the temporary file of a write_file() that is running, if it has a name. For signal
+/// handlers that end the program.
+void remove_unfinished_file();
+
 }  // namespace meshwright

@@ -19,8 +19,7 @@ struct ProgramCall {
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  ///< where it runs
   std::string standard_input = {};
-  /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads any),
-  /// and writes the input afterwards. The input must fit in a pipe (64 KiB).
+  /// Sends SIGINT, as Ctrl-C does, after 0.3 s. Standard input stays open and empty until then.
   bool interrupt = false;
   /// Sends `signal` as soon as standard error contains this text; empty: never.
   std::string interrupt_after = {};

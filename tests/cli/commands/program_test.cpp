@@ -20,11 +20,9 @@ using testing::HasSubstr;
 
 class Program : public ProgramTest {
  protected:
-  ProgramRun run(const std::string& arguments, const std::string& standard_input = "",
-                 bool interrupt = false) const {
+  ProgramRun run(const std::string& arguments, const std::string& standard_input = "") const {
     ProgramCall call = call_of(words_of(arguments));
     call.standard_input = standard_input;
-    call.interrupt = interrupt;
     return run_program(call);
   }
   /// The exit code of the program with the redirections of a shell.
@@ -255,16 +253,6 @@ TEST_F(Program, LeavesTheMarginFree) {
   constexpr std::int64_t kCapacity = std::int64_t{80} << 30, kMargin = std::int64_t{76} << 30;
   EXPECT_GT(most_memory(""), kCapacity - kMargin);
   EXPECT_LE(most_memory("--margin 76GiB"), kCapacity - kMargin);
-}
-
-TEST_F(Program, LeavesNoFileBehindWhenInterrupted) {
-  const ProgramRun planned = run("plan" + job_ + "-o -");
-  ASSERT_EQ(planned.exit_code, 0);
-  const ProgramRun interrupted =
-      run("simulate - -o step.pftrace", planned.standard_output, /*interrupt=*/true);
-  EXPECT_EQ(interrupted.exit_code, 130);
-  EXPECT_EQ(interrupted.standard_output, "");
-  EXPECT_TRUE(folder_.file_names().empty());
 }
 
 TEST_F(Program, SimulationForPeopleStaysAsItIs) {

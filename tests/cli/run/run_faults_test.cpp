@@ -138,7 +138,7 @@ TEST_P(RunFaults, OfWritingWhileItRunsLetItGoOn) {
 
 TEST_P(RunFaults, OfMemoryAreForeseen) {
   const ProgramRun failed = run_with(path("tiny.json"), "gpt3-175b", "--steps 1");
-  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_EQ(failed.exit_code, 4);
   EXPECT_THAT(failed.standard_error,
               testing::ContainsRegex("error: memory: peak memory of 2 ranks is [0-9.]+ [GT]iB, but "
                                      "only [0-9.]+ [GT]iB are available on this machine"));

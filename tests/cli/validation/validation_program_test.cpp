@@ -62,7 +62,7 @@ TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
 
 TEST_F(ValidationProgram, LooksForItsFolderBeforeItMeasures) {
   const ProgramRun refused = run({"calibrate", "--quick", "-o", "nowhere/mine.calib.json"});
-  EXPECT_THAT(refused, fails_with(3, "--output: directory 'nowhere' does not exist"));
+  EXPECT_THAT(refused, fails_with(4, "--output: directory 'nowhere' does not exist"));
   EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
 }
 
@@ -73,7 +73,7 @@ TEST_F(ValidationProgram, LooksForItsPlaceBeforeItMeasures) {
     std::vector<std::string> words{"calibrate", "--quick"};
     if (!place.empty()) words.insert(words.end(), {"-o", place});
     const ProgramRun refused = run(words);
-    EXPECT_THAT(refused, fails_with(3, place.empty() ? "does not exist" : "is a directory"));
+    EXPECT_THAT(refused, fails_with(4, place.empty() ? "does not exist" : "is a directory"));
     EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
   }
 }
