@@ -21,9 +21,12 @@
 #include "cli/run/training_settings.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
+#include "core/formats/plan.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/plan/strategy_text.hpp"
 #include "core/plan/weight_versions.hpp"
 #include "executor/launch/guarded_process.hpp"
 #include "executor/launch/job_environment.hpp"
@@ -196,6 +199,28 @@ CheckpointOptions checkpoints_of(const Running& running, const RunFlags& flags) 
   return options;
 }
 
+RunSettings settings_of(const Running& running, const RunFlags& flags, RunSettings training) {
+  const auto hash_of = [](const std::string& text) {
+    return fmt::format("of hash {:016x}", fnv1a(text));
+  };
+  PlanFile plan = running.job.file;
+  plan.predicted.reset();  // an older version may have written it
+  RunSettings settings;
+  for (auto& [name, value] : training) settings["--" + name] = std::move(value);
+  settings.merge(
+      RunSettings{{"version", MESHWRIGHT_VERSION},
+                  {"model configuration", hash_of(plan.model_config)},
+                  {"cluster file", hash_of(plan.cluster_toml)},
+                  {"strategy", strategy_text(plan.plan.strategy)},
+                  {"the plan file", hash_of(to_json(plan))},
+                  {"first step", std::to_string(running.length.first_step)},
+                  {"--steps", std::to_string(running.length.steps)},
+                  {"--seed", std::to_string(running.options.seed)},
+                  {"--clock", flags.clock},
+                  {"--save-every", std::to_string(flags.checkpoints.every.value_or(0))}});
+  return settings;
+}
+
 TrainingRun run_training(const Running& running, const RunFlags& flags,
                          const ActivityTable* recorder) {
   const CheckpointOptions checkpoints = checkpoints_of(running, flags);
@@ -220,6 +245,8 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
                 .clock = clock_of(flags),
                 .steps = running.length.steps,
                 .options = running.options,
+                .settings = settings_of(running, flags, checkpoints.settings),
+                .keep_all_times = flags.all_steps,
                 .checkpoints = checkpoints,
                 .ranks = ranks_of(flags),
                 .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
@@ -242,10 +269,15 @@ std::string hint_for(const RankFailure& failure) {
   return "";
 }
 
+/// False outside any task. Other processes report failures, too.
+bool has_task(const TaskGraph& graph, TaskId task) {
+  return task.value >= 0 && task.value < std::ssize(graph.tasks);
+}
+
 /// The failure with the task's name.
 RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
   return RunFailed({.rank = failure.rank,
-                    .task = failure.task.value < 0 ? "" : stable_name(graph, failure.task),
+                    .task = has_task(graph, failure.task) ? stable_name(graph, failure.task) : "",
                     .cause = failure.cause,
                     .hint = hint_for(failure),
                     .leaves_a_thread = failure.is_stuck});

@@ -84,6 +84,8 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
       "  job        processes connected over TCP, started by torchrun, srun or mpirun; without a\n"
       "             launcher, meshwright starts them on this machine\n"
       "  nccl       like job, with one GPU per process, connected by NCCL\n"
+      "Set MESHWRIGHT_JOB_SECRET to the same text for all processes of a job, so that no other\n"
+      "program on the network can join it.\n"
       "\n"
       "Clocks:\n"
       "  virtual    CPU time of each kernel, and modeled message times\n"

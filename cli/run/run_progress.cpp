@@ -37,7 +37,8 @@ void RunProgress::report(int step, const MeasuredStep& measured) {
   log_->write(log_line(number, measured, rates_));
   if (run_.flags.live) {
     so_far_.steps.push_back(measured);
-    write_so_far();
+    if (!run_.flags.all_steps) median_times_.thin(so_far_.steps);
+    if (Clock::now() >= next_write_) write_so_far();
   }
   if (is_terminal_) {
     is_line_open_ = true;
@@ -57,16 +58,19 @@ std::string RunProgress::terminal_line(int step, const MeasuredStep& measured) c
                      clock_text(passed / (step + 1) * (run_.length.steps - step - 1)));
 }
 
-/// A failed write does not stop the run: the file is written again after the next step.
+/// A failed write does not stop the run: the file is written again after a later step.
 void RunProgress::write_so_far() {
+  constexpr int kShareOfWriting = 10;  // so that a long trace does not delay the training
+  const Clock::time_point begin = Clock::now();
   try {
     write_file(run_.flags.output.file,
                results_trace({run_.job, run_.flags, run_.graph, so_far_, run_.length}));
   } catch (const RuntimeFailure& failure) {
     if (!std::exchange(has_warned_, true))
-      print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
+      print_to_stderr(fmt::format("warning: {}: {}; will retry after a later step\n",
                                   failure.diagnostic().where, failure.diagnostic().what));
   }
+  next_write_ = Clock::now() + kShareOfWriting * (Clock::now() - begin);
 }
 
 }  // namespace meshwright

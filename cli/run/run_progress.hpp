@@ -7,6 +7,7 @@
 
 #include "cli/run/run_log.hpp"
 #include "cli/run/run_results.hpp"
+#include "executor/runs/measured_timeline.hpp"
 
 namespace meshwright {
 
@@ -40,11 +41,12 @@ class RunProgress {
   bool reports_;
   StepRates rates_;
   std::optional<RunLog> log_;
-  TrainingRun so_far_;
+  TrainingRun so_far_;        ///< with --live
+  MedianTimes median_times_;  ///< of so_far_
   bool has_warned_ = false;
   bool is_terminal_;
   bool is_line_open_ = false;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_ = Clock::now(), next_write_ = begin_;
 };
 
 }  // namespace meshwright

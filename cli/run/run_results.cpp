@@ -38,11 +38,15 @@ StepSpread spread_of(const TrainingRun& run) {
   });
   const auto time = [&](std::size_t place) { return step_time(run.steps[steps[place]]); };
   const std::size_t n = steps.size();
+  std::size_t with_times = n / 2;  // or the nearest in duration
+  for (std::size_t away = 1; away < n && run.steps[steps[with_times]].times.start.empty(); ++away)
+    with_times =
+        away % 2 == 1 ? n / 2 - std::min(n / 2, (away + 1) / 2) : std::min(n - 1, n / 2 + away / 2);
   return {.least = time(0),
           .first_quartile = time(n / 4),
           .median = time(n / 2),
           .third_quartile = time(3 * n / 4),
-          .median_step = steps[n / 2],
+          .median_step = steps[with_times],
           .count = n};
 }
 
@@ -86,7 +90,8 @@ std::string results_json(const RunResults& results) {
 std::string results_trace(const RunResults& results) {
   const TrainingRun& run = results.run;
   Timeline timeline;
-  if (!run.steps.empty() && !run.steps.back().times.start.empty())
+  if (std::ranges::any_of(run.steps,
+                          [](const MeasuredStep& step) { return !step.times.start.empty(); }))
     timeline = measured_timeline(
         results.graph, run,
         results.flags.all_steps ? std::nullopt : std::optional(spread_of(run).median_step));

@@ -58,7 +58,11 @@ std::uint16_t port_of_job(const Variables& variables) {
 void find_meeting(JobPlace& place, const Names& names, const Variables& variables) {
   const bool by_torchrun = variables("TORCHELASTIC_RUN_ID") != nullptr;
   if (by_torchrun) place.started_by = "torchrun";
-  if (const std::optional<int> port = number_of(variables, "MASTER_PORT", 65'534))
+  const std::optional<int> port = number_of(variables, "MASTER_PORT", 65'534);
+  if (port == 0)
+    refuse_variable("MASTER_PORT", "must be at least 1, got 0",
+                    "set a free port, the same in all processes");
+  if (port)
     place.port = static_cast<std::uint16_t>(*port + (by_torchrun ? 1 : 0));
   else
     place.port = port_of_job(variables);
@@ -107,6 +111,7 @@ std::optional<JobPlace> job_place_from(const Variables& variables) {
                       fmt::format("number the ranks from 0 to {} - 1", names.ranks));
     JobPlace place{.rank = *rank, .ranks = *ranks, .host = {}, .started_by = names.started_by};
     place.local_rank = number_of(variables, names.local_rank, kMostRanks).value_or(*rank);
+    if (const char* secret = variables("MESHWRIGHT_JOB_SECRET")) place.secret = secret;
     find_meeting(place, names, variables);
     return place;
   }

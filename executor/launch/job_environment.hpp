@@ -13,6 +13,9 @@ struct JobPlace {
   int local_rank = 0;  ///< among the processes on this host: selects the GPU
   std::string host;    ///< rendezvous address: rank 0 listens there
   std::uint16_t port = 0;
+  /// Of MESHWRIGHT_JOB_SECRET: processes without it cannot join. Empty: none, anyone who can reach
+  /// the address can.
+  std::string secret = {};
   std::string started_by;  ///< "torchrun", "mpirun", "srun", or "RANK" for others
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };

@@ -42,7 +42,7 @@ class Supervisor {
   Supervisor(std::vector<FileDescriptor> sockets, const LaunchOptions& options)
       : options_(options), progress_(sockets.size()), watchdog_(progress_, options) {
     for (FileDescriptor& socket : sockets)
-      ranks_.push_back({std::make_unique<FrameStream>(std::move(socket))});
+      ranks_.push_back({.stream = std::make_unique<FrameStream>(std::move(socket))});
   }
 
   /// Returns true once all ranks have ended, or those still running after a failure are given up.
@@ -51,7 +51,9 @@ class Supervisor {
     // when one dies, and that must not be reported as an interruption.
     std::optional<RankFailure> noticed;
     if (!failure_) noticed = watchdog_.poll();
+    show_life();
     take_frames();
+    note_silence();
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (!ranks_[i].is_open && !ranks_[i].has_ended) {
         ranks_[i].has_ended = true;
@@ -69,8 +71,23 @@ class Supervisor {
   struct Rank {
     std::unique_ptr<FrameStream> stream;
     bool is_open = true;
-    bool has_ended = false;  ///< reported how it ended, or its process is gone
+    bool has_ended = false;   ///< reported how it ended, or its process is gone
+    std::int64_t frames = 0;  ///< received
+    Silence silence = {};
   };
+
+  void show_life() {
+    if (Clock::now() - shown_ < kReportInterval) return;
+    shown_ = Clock::now();
+    send_to_all(FrameKind::kAlive);
+  }
+
+  void note_silence() {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const auto silent = ranks_[i].silence.since_change(ranks_[i].frames);
+      progress_[i].is_silent = !ranks_[i].has_ended && silent > options_.watchdog_timeout / 2;
+    }
+  }
 
   void take_frames() {
     std::vector<pollfd> polled;
@@ -86,7 +103,22 @@ class Supervisor {
   }
 
   void take(std::size_t rank, Frame&& frame) {
+    ++ranks_[rank].frames;
+    try {
+      take_valid(rank, std::move(frame));
+    } catch (const InvalidFrame&) {
+      fail(rank, FailureKind::kError, "its process has sent an invalid message");
+    }
+  }
+
+  void take_valid(std::size_t rank, Frame&& frame) {
     switch (frame.kind) {
+      case FrameKind::kInterrupted:
+        if (options_.finish_step != nullptr)
+          options_.finish_step->store(true);
+        else
+          fail({.kind = FailureKind::kInterruption, .rank = RankId(rank), .cause = "interrupted"});
+        return;
       case FrameKind::kReport:
         if (auto cause = deliver_report(options_, RankId(rank), frame.bytes))
           fail(rank, FailureKind::kError, std::move(*cause));
@@ -129,7 +161,7 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<RankProgress> progress_;
   Watchdog watchdog_;
-  Clock::time_point failed_;
+  Clock::time_point failed_, shown_;
   std::optional<RankId> stopped_;
   std::optional<RankFailure> failure_;
 };
@@ -137,17 +169,23 @@ class Supervisor {
 /// Sends the supervisor the rank's heartbeats, and finally how it ended.
 class Reporter {
  public:
-  explicit Reporter(OwnRank& own) : own_(own) {}
+  Reporter(OwnRank& own, const LaunchOptions& options) : own_(own), options_(options) {}
   /// Returns true once the end has been reported.
   bool report() {
     if (own_.communicator.is_stopped()) own_.progress.must_stop = true;
+    if (options_.interrupted != nullptr && *options_.interrupted && !has_told_interruption_) {
+      has_told_interruption_ = true;
+      own_.communicator.tell(FrameKind::kInterrupted);
+    }
     const bool has_ended = own_.progress.is_finished;
     if (has_ended || Clock::now() - reported_ > kReportInterval) {
       reported_ = Clock::now();
       own_.communicator.tell(FrameKind::kProgress, bytes_of(own_.progress));
     }
     if (!has_ended) return false;
-    const BodyResult& end = own_.end;
+    BodyResult& end = own_.end;
+    if (end.was_stopped && !own_.communicator.problem().empty())
+      end.cause = own_.communicator.problem();
     const std::byte stopped{1};
     if (end.cause)
       own_.communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
@@ -158,25 +196,34 @@ class Reporter {
 
  private:
   OwnRank& own_;
+  const LaunchOptions& options_;
+  bool has_told_interruption_ = false;
   Clock::time_point reported_;
 };
 
 /// All processes but that of rank 0: waits until the job is over, not only its own rank.
 class JobEnd {
  public:
-  JobEnd(const OwnRank& own, const LaunchOptions& options) : own_(own), options_(options) {}
+  JobEnd(OwnRank& own, const LaunchOptions& options) : own_(own), options_(options) {}
 
   /// After a failure the process of rank 0 ends first: external launchers kill the whole job as
   /// soon as one process exits with an error, and rank 0 still has to report it.
   bool is_over(bool own_is_reported) {
     const bool is_lost = own_.communicator.is_launcher_gone();
+    if (silence_.since_change(own_.communicator.frames_of_launcher()) >
+            2 * options_.watchdog_timeout &&
+        !is_silent_) {
+      is_silent_ = true;
+      own_.communicator.give_up_launcher();
+    }
     if (!is_stopped_ && own_.communicator.is_stopped()) {
       is_stopped_ = true;
       stopped_ = Clock::now();
     }
     const auto grace = options_.watchdog_timeout / (own_is_reported ? 2 : 4);
     const bool is_late = is_stopped_ && Clock::now() - stopped_ > grace;
-    return is_late || (own_is_reported && (is_lost || own_.communicator.is_released()));
+    return is_late ||
+           (own_is_reported && (is_lost || is_silent_ || own_.communicator.is_released()));
   }
 
   /// To be called once it is over.
@@ -184,6 +231,10 @@ class JobEnd {
     RankFailure failure{
         .kind = FailureKind::kDeath, .rank = RankId(0), .cause = std::string(kProcessLost)};
     if (own_.communicator.is_released()) return std::nullopt;
+    if (is_silent_) {
+      failure.kind = FailureKind::kHang;
+      failure.cause = kNoAnswer;
+    }
     if (!own_.communicator.stop_reason().empty())
       failure = failure_from(own_.communicator.stop_reason());
     else if (!is_stuck && own_.end.cause)
@@ -196,8 +247,10 @@ class JobEnd {
   }
 
  private:
-  const OwnRank& own_;
+  OwnRank& own_;
   const LaunchOptions& options_;
+  Silence silence_;
+  bool is_silent_ = false;  ///< the process of rank 0
   bool is_stopped_ = false;
   Clock::time_point stopped_;
 };
@@ -207,14 +260,21 @@ class JobEnd {
 std::optional<RankFailure> run_job(int ranks, const RankBody& body, const LaunchOptions& options) {
   MW_CHECK(options.job != nullptr && options.job->ranks == ranks);
   const bool supervises = options.job->rank == 0;
-  JobSockets sockets =
-      rendezvous_over_tcp(*options.job, std::max(options.watchdog_timeout, kRendezvousTimeout));
+  JobSockets sockets;
+  try {
+    sockets = rendezvous_over_tcp(
+        *options.job, std::max(options.watchdog_timeout, kRendezvousTimeout), options.interrupted);
+  } catch (const RendezvousInterrupted&) {
+    return RankFailure{.kind = FailureKind::kInterruption,
+                       .rank = RankId(options.job->rank),
+                       .cause = "interrupted"};
+  }
   const auto own = std::make_shared<OwnRank>(RankId(options.job->rank), std::move(sockets.own));
   const CrashWatch crash_watch;
   std::thread thread = start_rank(own, body);
   std::optional<Supervisor> supervisor;
   if (supervises) supervisor.emplace(std::move(sockets.of_launcher), options);
-  Reporter reporter(*own);
+  Reporter reporter(*own, options);
   JobEnd end(*own, options);
   bool is_reported = false, is_over = false;
   while (!is_over) {

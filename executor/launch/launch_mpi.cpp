@@ -67,7 +67,7 @@ class MpiLaunch {
     while (!is_over_ || !own_->communicator.is_idle()) {
       own_->communicator.move([this](RankId from, Frame&& frame) { take(from, frame); });
       tell();
-      if (is_first()) watch();
+      is_first() ? watch() : watch_first();
       if (is_given_up_) break;
     }
     const bool is_stuck = !own_->progress.is_finished || is_given_up_;
@@ -130,6 +130,9 @@ class MpiLaunch {
         return fail(failure_from(frame.bytes));
       case FrameKind::kProgress:
         return note_progress(from, frame.bytes);
+      case FrameKind::kAlive:  // from rank 0
+        ++frames_of_first_;
+        return;
       case FrameKind::kFinished:
         if (!is_first()) {
           is_over_ = true;  // all ranks have ended
@@ -139,9 +142,20 @@ class MpiLaunch {
         ranks_[from.index()].is_finished = true;
         return;
       case FrameKind::kMessage:
+      case FrameKind::kInterrupted:
         break;
     }
     MW_CHECK(false);
+  }
+
+  /// Of the other ranks: rank 0 must show life.
+  void watch_first() {
+    if (failure_ ||
+        silence_of_first_.since_change(frames_of_first_) <= 2 * options_.watchdog_timeout)
+      return;
+    failure_ = {.kind = FailureKind::kHang, .rank = RankId(0), .cause = std::string(kNoAnswer)};
+    stop_own_rank();
+    is_given_up_ = true;
   }
 
   // ---- rank 0 ----
@@ -149,6 +163,7 @@ class MpiLaunch {
   void note_progress(RankId from, std::span<const std::byte> bytes) {
     ByteReader reader(bytes);
     read_progress(reader, ranks_[from.index()]);
+    ++frames_[from.index()];
     const auto pid = static_cast<pid_t>(reader.number<std::uint32_t>());
     pids_[from.index()] = reader.text() == home_ ? pid : 0;
   }
@@ -168,6 +183,11 @@ class MpiLaunch {
     const Clock::time_point now = Clock::now();
     if (now - watched_ < kReportInterval / 2) return;
     watched_ = now;
+    for (std::size_t i = 1; i < ranks_.size(); ++i) {
+      post(RankId(i), FrameKind::kAlive);
+      const auto silent = silence_[i].since_change(frames_[i]);
+      ranks_[i].is_silent = !ranks_[i].is_finished && silent > options_.watchdog_timeout / 2;
+    }
     if (std::optional<RankFailure> dead = find_dead()) fail(std::move(*dead));
     if (!failure_)
       if (std::optional<RankFailure> failure = watchdog_.poll()) fail(std::move(*failure));
@@ -208,6 +228,10 @@ class MpiLaunch {
   std::vector<RankProgress> ranks_;
   const std::string home_ = home_of_pids();
   std::vector<pid_t> pids_;  ///< of ranks on this host; 0: on another one, or unknown
+  std::vector<std::int64_t> frames_ = std::vector<std::int64_t>(ranks_.size());  ///< of progress
+  std::vector<Silence> silence_ = std::vector<Silence>(ranks_.size());
+  std::int64_t frames_of_first_ = 0;  ///< frames that rank 0 sends to show life
+  Silence silence_of_first_;
   Watchdog watchdog_;
   std::optional<RankId> stopped_;
   std::optional<RankFailure> failure_;

@@ -51,7 +51,8 @@ void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
   {
     SocketCommunicator communicator(rank, std::move(sockets), progress.beats);
-    const BodyResult end = run_body(body, communicator, progress);
+    BodyResult end = run_body(body, communicator, progress);
+    if (end.was_stopped && !communicator.problem().empty()) end.cause = communicator.problem();
     if (end.cause)
       communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
     else if (!end.was_stopped)
@@ -87,6 +88,7 @@ class Children {
     std::optional<Clock::time_point> failed_at;
     while (running() > 0) {
       take_frames();
+      note_suspended();
       reap();
       if (!failure_) {
         if (std::optional<RankFailure> failure = watchdog.poll()) fail(std::move(*failure));
@@ -171,6 +173,18 @@ class Children {
         return;
       default:
         return;
+    }
+  }
+
+  void note_suspended() {
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+      siginfo_t info{};
+      constexpr int kNoExits = WSTOPPED | WCONTINUED | WNOHANG;
+      if (children_[i].pid == 0 ||
+          ::waitid(P_PID, static_cast<id_t>(children_[i].pid), &info, kNoExits) != 0 ||
+          info.si_pid == 0)
+        continue;
+      progress_.all()[i].is_silent = info.si_code == CLD_STOPPED;
     }
   }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "executor/launch/handshake.hpp"
 #include "executor/launch/supervision.hpp"
 
 namespace meshwright {
@@ -42,7 +43,7 @@ std::vector<std::string> own_arguments() {
 }
 
 /// In the child; does not return.
-[[noreturn]] void exec_copy(int rank, int ranks, std::uint16_t port,
+[[noreturn]] void exec_copy(int rank, int ranks, std::uint16_t port, const std::string& secret,
                             const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto set = [](const char* name, const std::string& value) {
@@ -51,6 +52,7 @@ std::vector<std::string> own_arguments() {
   for (const char* name : {"RANK", "LOCAL_RANK"}) set(name, std::to_string(rank));
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) set(name, std::to_string(ranks));
   set("MASTER_ADDR", "127.0.0.1");
+  set("MESHWRIGHT_JOB_SECRET", secret);
   set("MASTER_PORT", std::to_string(port));
   std::vector<char*> pointers;
   pointers.reserve(arguments.size() + 1);
@@ -93,6 +95,7 @@ std::uint16_t free_port() {
 CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
   const std::vector<std::string> arguments = own_arguments();
   const std::uint16_t port = free_port();
+  const std::string secret = new_secret();
   std::fflush(nullptr);
   std::vector<pid_t> copies;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -103,7 +106,7 @@ CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
     }
     const pid_t group = copies.empty() ? copy : copies.front();
     if (copy == 0) ::setpgid(0, group);
-    if (copy == 0) exec_copy(rank, ranks, port, arguments);
+    if (copy == 0) exec_copy(rank, ranks, port, secret, arguments);
     ::setpgid(copy, group);  // in parent and child: whichever runs first
     copies.push_back(copy);
   }

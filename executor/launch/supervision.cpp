@@ -15,6 +15,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/base/value_named.hpp"
+#include "executor/transport/frame_stream.hpp"
 
 namespace meshwright {
 namespace {
@@ -32,6 +33,9 @@ void keep_crashed_thread(int signal) {
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
+
+/// Of write_progress().
+constexpr std::size_t kProgressSize = sizeof(std::int64_t) + 2 * sizeof(std::int32_t) + 2;
 
 /// To be called inside a catch block.
 std::string cause_of_what_was_thrown() {
@@ -107,6 +111,7 @@ void write_progress(ByteWriter& writer, const RankProgress& progress) {
 }
 
 void read_progress(ByteReader& reader, RankProgress& known) {
+  if (reader.size() < kProgressSize) throw InvalidFrame();
   known.beats = reader.number<std::int64_t>();
   known.task = reader.number<std::int32_t>();
   known.signal = reader.number<std::int32_t>();
@@ -150,6 +155,16 @@ std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, ::strsignal(signal));
 }
 
+std::chrono::steady_clock::duration Silence::since_change(std::int64_t count) {
+  constexpr std::chrono::milliseconds kLongestGap{200};
+  const auto now = std::chrono::steady_clock::now();
+  const auto passed = now - std::exchange(asked_at_, now);
+  silent_ = count == std::exchange(count_, count)
+                ? silent_ + std::min<std::chrono::steady_clock::duration>(passed, kLongestGap)
+                : std::chrono::steady_clock::duration();
+  return silent_;
+}
+
 std::optional<RankFailure> Watchdog::poll() {
   if (is_stopped_by_interruption(options_))
     return RankFailure{
@@ -177,18 +192,22 @@ std::optional<RankFailure> Watchdog::poll() {
   return std::nullopt;
 }
 
-/// The rank that neither waits for another one nor has finished, or the first one of a deadlock.
+/// The rank whose process does not answer, else the one that neither waits for another one nor has
+/// finished, or the first one of a deadlock.
 RankFailure Watchdog::hang_failure() const {
   std::size_t culprit = ranks_.size();
   for (std::size_t i = ranks_.size(); i-- > 0;)
     if (!ranks_[i].is_waiting.load() && !ranks_[i].is_finished.load()) culprit = i;
+  for (std::size_t i = ranks_.size(); i-- > 0;)
+    if (ranks_[i].is_silent.load()) culprit = i;
   for (std::size_t i = 0; culprit == ranks_.size(); ++i)
     if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
   const double seconds = std::chrono::duration<double>(options_.watchdog_timeout).count();
   return {.kind = FailureKind::kHang,
           .rank = RankId(culprit),
           .task = TaskId(ranks_[culprit].task.load()),
-          .cause = fmt::format("hung: no rank made progress for {:g} s", seconds)};
+          .cause = fmt::format("{}: no rank made progress for {:g} s",
+                               ranks_[culprit].is_silent.load() ? kNoAnswer : "hung", seconds)};
 }
 
 CrashWatch::CrashWatch() {

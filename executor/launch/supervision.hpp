@@ -47,6 +47,9 @@ RankFailure failure_from(std::span<const std::byte> bytes);
 inline constexpr std::string_view kProcessLost =
     "its process was killed or exited without reporting a status";
 
+/// Cause of a hang if a process is suspended or its host is gone.
+inline constexpr std::string_view kNoAnswer = "its process does not answer";
+
 /// All ranks have ended, some were stopped, and none reported a failure: our bug, reported anyway.
 RankFailure stopped_without_reason(RankId rank);
 
@@ -67,6 +70,19 @@ class SharedProgress {
   std::size_t size() const { return count_ * sizeof(RankProgress); }
   std::size_t count_;
   void* memory_;
+};
+
+/// How long the other side has sent nothing. Long gaps between two calls count only in part: if
+/// this process was suspended (Ctrl-Z), so was the other one.
+class Silence {
+ public:
+  /// `count`: of whatever the other side sends.
+  std::chrono::steady_clock::duration since_change(std::int64_t count);
+
+ private:
+  std::int64_t count_ = -1;
+  std::chrono::steady_clock::time_point asked_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration silent_{};
 };
 
 /// Detects interruptions, crashed threads and hangs. Long gaps between two calls of poll() count

@@ -81,6 +81,7 @@ void GatheredReports::take(RankId rank, const StepReport& report) {
                         .duration = step.end - begin});
   underway_.erase(underway_.begin());
   if (request_.progress) request_.progress(report.step, run_.steps.back());
+  if (!covers_all_steps_ && !request_.keep_all_times) median_times_.thin(run_.steps);
 }
 
 float GatheredReports::learning_rate_of(int step) const {

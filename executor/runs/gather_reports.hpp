@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/runs/measured_timeline.hpp"
 #include "executor/runs/train.hpp"
 #include "executor/training/run_report.hpp"
 
@@ -43,6 +44,7 @@ class GatheredReports {
   Ticks end_of_last_;                   ///< end of the last step that all ranks completed
   std::vector<StepUnderway> underway_;  ///< starting with the step after run_.steps
   TrainingRun run_;
+  MedianTimes median_times_;  ///< of run_
 };
 
 }  // namespace meshwright

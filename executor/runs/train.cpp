@@ -69,6 +69,8 @@ class Training {
   }
 
   void run_rank(Communicator& communicator, RankProgress& progress) const {
+    if (request_.ranks == RankKind::kMpi || request_.ranks == RankKind::kJob)
+      check_same_run(communicator, request_.settings);
     if (request_.clock == TimelineClock::kReplay) {
       ReplayActions actions(request_.plan.strategy, communicator);
       if (covers_all_steps_)

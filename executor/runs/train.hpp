@@ -13,6 +13,7 @@
 #include "executor/launch/launch.hpp"
 #include "executor/ranks/training_options.hpp"
 #include "executor/runs/fault_injection.hpp"
+#include "executor/runs/same_run.hpp"
 #include "executor/tasks/rank_clock.hpp"
 #include "executor/tasks/timed_actions.hpp"
 #include "executor/transport/nccl.hpp"
@@ -72,7 +73,10 @@ struct TrainingRequest {
   TimelineClock clock = TimelineClock::kVirtual;
   int steps = 1;
   TrainingOptions options = {};
+  /// Compared by ranks that are processes of a launcher.
+  RunSettings settings = {};
   bool keep_parameters = false;
+  bool keep_all_times = true;  ///< else only of steps of about median duration
   CheckpointOptions checkpoints = {};
   RankKind ranks = RankKind::kThreads;
   LaunchOptions launch = {};         ///< `on_report` is set by train()

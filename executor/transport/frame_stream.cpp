@@ -21,6 +21,12 @@ namespace {
 constexpr std::size_t kBufferSize = std::size_t{1} << 16;
 /// Bytes moved per call, so that no stream starves the others and long messages produce heartbeats.
 constexpr std::size_t kFairShare = std::size_t{4} << 20;
+/// Address space for a frame before its bytes arrive: whoever sent the header may not send them.
+constexpr std::size_t kMostReserved = std::size_t{1} << 30;
+
+bool is_valid(const Frame& frame) {
+  return frame.kind <= kLastFrameKind && frame.tag.channel <= Channel::kControl;
+}
 
 }  // namespace
 
@@ -136,7 +142,7 @@ void FrameStream::send_rest() {
   sent_ = 0;
 }
 
-bool FrameStream::receive(const FrameParser::Take& take) {
+bool FrameStream::receive(const FrameParser::Take& take, bool is_heartbeat) {
   buffer_.resize(kBufferSize);
   for (std::size_t total = 0; total < kFairShare;) {
     const std::span<std::byte> missing = parser_.missing();
@@ -148,8 +154,12 @@ bool FrameStream::receive(const FrameParser::Take& take) {
     if (n <= 0) return false;
     const auto size = static_cast<std::size_t>(n);
     total += size;
-    beat();
-    is_long ? parser_.filled(size, take) : parser_.parse(to.first(size), take);
+    if (is_heartbeat) beat();
+    try {
+      is_long ? parser_.filled(size, take) : parser_.parse(to.first(size), take);
+    } catch (const InvalidFrame&) {
+      return false;
+    }
   }
   return true;
 }
@@ -182,7 +192,8 @@ void FrameParser::parse(std::span<const std::byte> bytes, const Take& take) {
       if (header_size_ < kFrameHeaderSize) return;
       frame_ = frame_from(header_);
       expected_ = size_from(header_);
-      frame_.bytes.reserve(expected_);
+      if (!is_valid(frame_) || expected_ > kLargestFrame) throw InvalidFrame();
+      frame_.bytes.reserve(std::min(expected_, kMostReserved));
       frame_size_ = 0;
     }
     while (frame_size_ < expected_ && !bytes.empty()) {

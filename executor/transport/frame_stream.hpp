@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "executor/transport/communicator.hpp"
@@ -31,13 +32,16 @@ class FileDescriptor {
 std::array<FileDescriptor, 2> socket_pair();
 
 enum class FrameKind : std::uint8_t {
-  kMessage,   ///< rank to rank
-  kReport,    ///< rank to launcher
-  kFailed,    ///< rank to launcher: the bytes say why
-  kFinished,  ///< rank to launcher: nothing follows; launcher to rank: all ranks have finished
-  kStop,      ///< launcher to rank: the run has failed; in jobs the bytes say why
-  kProgress   ///< rank to the process that supervises the run
+  kMessage,      ///< rank to rank
+  kReport,       ///< rank to launcher
+  kFailed,       ///< rank to launcher: the bytes say why
+  kFinished,     ///< rank to launcher: nothing follows; launcher to rank: all ranks have finished
+  kStop,         ///< launcher to rank: the run has failed; in jobs the bytes say why
+  kProgress,     ///< rank to the process that supervises the run
+  kInterrupted,  ///< rank to launcher: its process was interrupted
+  kAlive         ///< launcher to rank, from time to time
 };
+inline constexpr FrameKind kLastFrameKind = FrameKind::kAlive;
 
 struct Frame {
   FrameKind kind = FrameKind::kMessage;
@@ -54,11 +58,19 @@ FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times,
 Frame frame_from(const FrameHeader& header);
 std::size_t size_from(const FrameHeader& header);
 
+/// Bytes of a frame. Far beyond what ranks send; a larger one is an error of the sender.
+inline constexpr std::size_t kLargestFrame = std::size_t{1} << 40;
+
+class InvalidFrame : public std::runtime_error {
+ public:
+  InvalidFrame() : std::runtime_error("invalid frame") {}
+};
+
 /// Reassembles frames from the byte stream of one sender, which may arrive in pieces of any size.
 class FrameParser {
  public:
   using Take = std::function<void(Frame&&)>;
-  /// Calls take() for every frame that these bytes complete.
+  /// Calls take() for every frame that these bytes complete. Throws InvalidFrame.
   void parse(std::span<const std::byte> bytes, const Take& take);
   /// The part of the current payload that is still missing; empty until the header is complete. A
   /// caller may read straight into its beginning and report the size with filled(), which avoids a
@@ -90,8 +102,8 @@ class FrameStream {
   void send_rest();
 
   /// Calls take() for every complete frame; to be called by one thread only. False: the other end
-  /// has closed and all its frames were taken.
-  bool receive(const FrameParser::Take& take);
+  /// has closed and all its frames were taken, or it has sent an invalid one.
+  bool receive(const FrameParser::Take& take, bool is_heartbeat = true);
 
  private:
   std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second,

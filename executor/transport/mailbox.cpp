@@ -1,9 +1,11 @@
 #include "executor/transport/mailbox.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 
@@ -34,7 +36,11 @@ Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
 
 MessageTimes Mailbox::take_into(RankId from, MessageTag tag, std::span<std::byte> bytes) {
   const Message message = take(from, tag);
-  MW_CHECK(message.bytes.size() == bytes.size());
+  if (message.bytes.size() != bytes.size())
+    throw RuntimeFailure(
+        {fmt::format("message of rank {}", from.value),
+         fmt::format("has {} bytes, expected {}", message.bytes.size(), bytes.size()),
+         "report this bug, with the command line and the input files"});
   std::copy(message.bytes.begin(), message.bytes.end(), bytes.begin());
   return message.times;
 }

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -53,7 +54,14 @@ void SocketCommunicator::tell(FrameKind kind, std::span<const std::byte> bytes) 
   if (launcher_.stream->has_unsent()) wake();
 }
 
+void SocketCommunicator::give_up_launcher() {
+  is_launcher_given_up_ = true;
+  stop();
+  wake();
+}
+
 void SocketCommunicator::take_from_launcher(Frame&& frame) {
+  ++frames_of_launcher_;
   if (frame.kind == FrameKind::kFinished) {
     is_released_ = true;
   } else if (frame.kind == FrameKind::kStop && !is_stopped_) {
@@ -68,7 +76,12 @@ void SocketCommunicator::stop() {
 }
 
 void SocketCommunicator::run() {
-  while (wait_and_move()) {
+  try {
+    while (wait_and_move()) {
+    }
+  } catch (const std::bad_alloc&) {
+    problem_ = "out of memory";
+    stop();
   }
 }
 
@@ -80,7 +93,7 @@ bool SocketCommunicator::wait_and_move() {
   const auto add = [&](Peer& peer) {
     if (!peer.stream) return;
     const bool sends = peer.stream->has_unsent();
-    has_unsent |= sends && (&peer == &launcher_ || !is_stopped_);
+    has_unsent |= sends && (&peer == &launcher_ ? !is_launcher_given_up_ : !is_stopped_);
     const int events = (peer.is_open ? POLLIN : 0) | (sends ? POLLOUT : 0);
     if (events == 0) return;
     polled.push_back({peer.stream->fd(), static_cast<short>(events), 0});
@@ -100,10 +113,12 @@ bool SocketCommunicator::wait_and_move() {
     const bool is_launcher = &peer == &launcher_;
     const RankId from(is_launcher ? -1 : static_cast<std::int32_t>(&peer - peers_.data()));
     if (peer.is_open)
-      peer.is_open = peer.stream->receive([&](Frame&& frame) {
-        if (is_launcher) return take_from_launcher(std::move(frame));
-        mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
-      });
+      peer.is_open = peer.stream->receive(
+          [&](Frame&& frame) {
+            if (is_launcher) return take_from_launcher(std::move(frame));
+            mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
+          },
+          /*is_heartbeat=*/!is_launcher);
     if (is_launcher && !peer.is_open) {
       stop();
       is_launcher_gone_ = true;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,6 +40,12 @@ class SocketCommunicator final : public Communicator {
   /// The bytes of the launcher's kStop; empty when it gave no reason or is gone. To be called once
   /// is_stopped().
   std::span<const std::byte> stop_reason() const { return stop_reason_; }
+  /// Frames that the launcher has sent so far.
+  std::int64_t frames_of_launcher() const { return frames_of_launcher_; }
+  /// Stops the run for this rank, and no longer waits for the launcher, which does not answer.
+  void give_up_launcher();
+  /// Why receiving failed: "out of memory"; empty: it did not. To be called once is_stopped().
+  const std::string& problem() const { return problem_; }
   /// The launcher has reported that all ranks finished.
   bool is_released() const { return is_released_; }
   /// The launcher has closed its connection. Set last: read it before the others.
@@ -62,8 +70,10 @@ class SocketCommunicator final : public Communicator {
   FileDescriptor wake_;
   Mailbox mailbox_;
   std::vector<std::byte> stop_reason_;  ///< written before is_stopped_ is set
+  std::string problem_;                 ///< written before is_stopped_ is set
+  std::atomic<std::int64_t> frames_of_launcher_{0};
   std::atomic<bool> ending_{false}, is_stopped_{false}, is_released_{false},
-      is_launcher_gone_{false};
+      is_launcher_gone_{false}, is_launcher_given_up_{false};
   std::thread thread_;
 };
 

@@ -61,6 +61,7 @@ class ByteReader {
     return {characters.begin(), characters.end()};
   }
   bool is_at_end() const { return rest_.empty(); }
+  std::size_t size() const { return rest_.size(); }
 
  private:
   void copy(void* to, std::size_t size) {

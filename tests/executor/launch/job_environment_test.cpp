@@ -113,6 +113,8 @@ TEST(JobEnvironment, RejectsContradictoryVariables) {
               HasSubstr("invalid value '-1': expected a whole number"));
   EXPECT_THAT(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "x"}}),
               HasSubstr("MASTER_PORT: invalid value 'x'"));
+  EXPECT_THAT(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "0"}}),
+              HasSubstr("MASTER_PORT: must be at least 1, got 0"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 /// Jobs of processes connected over TCP, here mostly as threads of one: the protocol is the same.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "executor/launch/handshake.hpp"
 #include "executor/launch/launch.hpp"
 #include "executor/launch/run_copies.hpp"
 #include "executor/launch/supervision.hpp"
@@ -333,6 +335,179 @@ TEST(TcpRendezvous, ClosesConnectionsWithoutAHandshake) {
   EXPECT_GE(first.of_launcher[1].get(), 0);
   ASSERT_TRUE(second.has_value());
   EXPECT_GE(second->own.peers[0].get(), 0);
+}
+
+// ---- handshakes ----
+
+int connect_to_port(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 200; ++i) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return fd;
+    ::close(fd);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return -1;
+}
+
+TEST(TcpRendezvous, IsNotDelayedBySilentConnections) {
+  constexpr int kSilent = 200;
+  const std::uint16_t port = free_port();
+  std::optional<JobSockets> second;
+  std::vector<FileDescriptor> silent;
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread other([&] {
+    for (int i = 0; i < kSilent; ++i) silent.emplace_back(connect_to_port(port));
+    second = rendezvous_over_tcp(place_of(1, 2, port), std::chrono::seconds(20));
+  });
+  const JobSockets first = rendezvous_over_tcp(place_of(0, 2, port), std::chrono::seconds(20));
+  other.join();
+  EXPECT_GE(first.own.peers[1].get(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+/// What the process of rank 1 is told.
+std::string refusal_of(const JobPlace& second) {
+  std::atomic<bool> done = false;
+  std::string what;
+  std::thread other([&] {
+    try {
+      rendezvous_over_tcp(second, std::chrono::seconds(10));
+    } catch (const RuntimeFailure& failure) {
+      what = failure.what();
+    }
+    done = true;
+  });
+  JobPlace first = place_of(0, 2, second.port);
+  first.secret = "sesame";
+  EXPECT_THROW(rendezvous_over_tcp(first, std::chrono::seconds(10), &done), RendezvousInterrupted);
+  other.join();
+  return what;
+}
+
+TEST(TcpRendezvous, LetsNobodyInWithoutTheSecret) {
+  JobPlace second = place_of(1, 2, free_port());
+  EXPECT_THAT(refusal_of(second), HasSubstr("has another secret"));
+  second.secret = "sesame ";
+  EXPECT_THAT(refusal_of(second), HasSubstr("has another secret"));
+}
+
+TEST(TcpRendezvous, RefusesProcessesOfOtherJobs) {
+  JobPlace second = place_of(1, 3, free_port());
+  second.secret = "sesame";
+  EXPECT_THAT(refusal_of(second), HasSubstr("does not belong to a job of 3 ranks"));
+}
+
+TEST(Handshake, ProvesWithoutShowingTheSecret) {
+  const Challenge challenge = new_challenge();
+  const Hello hello = signed_hello({kProtocol, 1, 2, SocketUse::kPeer, 9, new_challenge(), {}},
+                                   "sesame", challenge);
+  EXPECT_TRUE(is_signed(hello, "sesame", challenge));
+  EXPECT_FALSE(is_signed(hello, "Sesame", challenge));
+  EXPECT_FALSE(is_signed(hello, "sesame", new_challenge()));  // a replayed one
+  Hello other = hello;
+  other.rank = 0;
+  EXPECT_FALSE(is_signed(other, "sesame", challenge));
+  const Welcome welcome = signed_welcome(Verdict::kAccepted, "sesame", hello);
+  EXPECT_TRUE(is_signed(welcome, "sesame", hello));
+  EXPECT_FALSE(is_signed(welcome, "sesame", other));
+  EXPECT_FALSE(is_signed(Welcome{Verdict::kAccepted, hello.proof}, "sesame", hello));
+}
+
+TEST(Handshake, MakesNewSecrets) {
+  EXPECT_EQ(new_secret().size(), 64u);
+  EXPECT_NE(new_secret(), new_secret());
+}
+
+// ---- interruptions, silence, and what other processes send ----
+
+TEST(TcpJob, IsInterruptedByAnyRank) {
+  const std::uint16_t port = free_port();
+  std::atomic<bool> interrupted = false;
+  std::array<std::optional<RankFailure>, 2> failures;
+  std::vector<std::thread> processes;
+  for (int r = 0; r < 2; ++r)
+    processes.emplace_back([&, r] {
+      const JobPlace place = place_of(r, 2, port);
+      const LaunchOptions options{.watchdog_timeout = std::chrono::seconds(20),
+                                  .interrupted = r == 1 ? &interrupted : nullptr,
+                                  .job = &place};
+      failures.at(static_cast<std::size_t>(r)) = run_ranks(
+          RankKind::kJob, 2,
+          [&](Communicator& communicator, RankProgress& progress) {
+            interrupted = true;
+            wait_for_message(communicator, progress, RankId(1 - communicator.rank().value));
+          },
+          options);
+    });
+  for (std::thread& process : processes) process.join();
+  for (const auto& failure : failures) {
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->kind, FailureKind::kInterruption) << failure->cause;
+  }
+}
+
+TEST(TcpJob, EndsWhenRankZeroDoesNotAnswer) {
+  const std::uint16_t port = free_port();
+  std::optional<JobSockets> frozen;  // a process that was suspended after the rendezvous
+  std::thread first(
+      [&] { frozen = rendezvous_over_tcp(place_of(0, 2, port), std::chrono::seconds(10)); });
+  const JobPlace second = place_of(1, 2, port);
+  const std::optional<RankFailure> failure =
+      run_ranks(RankKind::kJob, 2,
+                [](Communicator& communicator, RankProgress& progress) {
+                  wait_for_message(communicator, progress, RankId(0));
+                },
+                {.watchdog_timeout = kShort, .job = &second});
+  first.join();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind, FailureKind::kHang);
+  EXPECT_EQ(failure->rank, RankId(0));
+  EXPECT_EQ(failure->cause, "its process does not answer");
+}
+
+std::optional<RankFailure> failure_after(std::span<const std::byte> sent) {
+  const std::uint16_t port = free_port();
+  std::thread second([&] {
+    const JobSockets sockets = rendezvous_over_tcp(place_of(1, 2, port), std::chrono::seconds(10));
+    EXPECT_EQ(::send(sockets.own.launcher.get(), sent.data(), sent.size(), MSG_NOSIGNAL),
+              std::ssize(sent));
+    std::array<char, 1024> rest{};
+    ::fcntl(sockets.own.launcher.get(), F_SETFL, 0);
+    while (::recv(sockets.own.launcher.get(), rest.data(), rest.size(), 0) > 0) {
+    }
+  });
+  const JobPlace first = place_of(0, 2, port);
+  std::optional<RankFailure> failure =
+      run_ranks(RankKind::kJob, 2,
+                [](Communicator& communicator, RankProgress& progress) {
+                  wait_for_message(communicator, progress, RankId(1));
+                },
+                {.watchdog_timeout = std::chrono::seconds(4), .job = &first});
+  second.join();
+  return failure;
+}
+
+TEST(TcpJob, FailsOnInvalidMessages) {
+  const auto frame = [](FrameKind kind, std::size_t size, std::vector<std::byte> bytes) {
+    const FrameHeader header = header_of(kind, {}, {}, size);
+    bytes.insert(bytes.begin(), header.begin(), header.end());
+    return bytes;
+  };
+  const std::vector<std::vector<std::byte>> invalid{
+      frame(FrameKind::kReport, std::size_t{1} << 63, {}),       // longer than any
+      frame(static_cast<FrameKind>(200), 0, {}),                 // of no kind
+      frame(FrameKind::kProgress, 3, std::vector<std::byte>(3))  // too short
+  };
+  for (const std::vector<std::byte>& bytes : invalid) {
+    const std::optional<RankFailure> failure = failure_after(bytes);
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->rank, RankId(1));
+    EXPECT_NE(failure->kind, FailureKind::kHang) << failure->cause;
+  }
 }
 
 }  // namespace
