@@ -113,7 +113,7 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
-  const bool is_heartbeat = kind != FrameKind::kProgress;  // a hung rank sends these, too
+  const bool is_heartbeat = shows_progress(kind);
   const std::size_t taken = unsent_.empty() ? send_now(header, bytes, is_heartbeat) : 0;
   const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
     auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));

@@ -42,6 +42,10 @@ enum class FrameKind : std::uint8_t {
   kAlive         ///< launcher to rank, from time to time
 };
 inline constexpr FrameKind kLastFrameKind = FrameKind::kAlive;
+/// Whether a frame is a heartbeat. A hung rank sends and receives the others, too.
+constexpr bool shows_progress(FrameKind kind) {
+  return kind != FrameKind::kProgress && kind != FrameKind::kAlive;
+}
 
 struct Frame {
   FrameKind kind = FrameKind::kMessage;

@@ -23,7 +23,7 @@ constexpr std::chrono::microseconds kPause{100};
 /// A frame being sent, in pieces.
 struct MpiCommunicator::Outgoing {
   RankId to;
-  bool is_sign_of_life = true;        ///< false for progress reports
+  bool shows_progress = true;
   std::vector<std::byte> bytes;       ///< header first
   std::vector<MPI_Request> pieces{};  ///< in progress, in order
   std::size_t left = 0;               ///< completed pieces
@@ -42,7 +42,7 @@ void MpiCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte>
 void MpiCommunicator::post(RankId to, FrameKind kind, MessageTag tag, const MessageTimes& times,
                            std::span<const std::byte> bytes) {
   const FrameHeader header = header_of(kind, tag, times, bytes.size());
-  Outgoing out{.to = to, .is_sign_of_life = kind != FrameKind::kProgress, .bytes = {}};
+  Outgoing out{.to = to, .shows_progress = shows_progress(kind), .bytes = {}};
   out.bytes.reserve(header.size() + bytes.size());
   out.bytes.insert(out.bytes.end(), header.begin(), header.end());
   out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
@@ -106,7 +106,7 @@ bool MpiCommunicator::advance(Outgoing& out) {
     int is_done = 0;
     MPI_Test(&out.pieces[out.left], &is_done, MPI_STATUS_IGNORE);
     if (is_done == 0) break;
-    if (out.is_sign_of_life) beats_.fetch_add(1, std::memory_order_relaxed);
+    if (out.shows_progress) beats_.fetch_add(1, std::memory_order_relaxed);
   }
   return out.left > before;
 }
