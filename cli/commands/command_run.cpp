@@ -19,6 +19,7 @@
 #include "cli/run/run_results.hpp"
 #include "cli/run/token_input.hpp"
 #include "cli/run/training_settings.hpp"
+#include "cli/run/validation_input.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
 #include "core/base/hash.hpp"
@@ -42,6 +43,7 @@ struct Running {
   Job job;
   TaskGraph graph;
   TokenText words;
+  std::optional<TokenText> held_out;
   std::optional<Fault> fault;
   std::optional<WeightLayout> layout;  ///< of weights in the format of HuggingFace
   std::optional<Checkpoint> resumed;
@@ -77,8 +79,9 @@ void check_input_of_all(const RunFlags& flags) {
   const RankKind kind = ranks_of(flags);
   if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
   std::vector<std::string> files = flags.tokens;
-  for (const std::string* file : {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
-                                  &flags.checkpoints.resume, &flags.checkpoints.init})
+  for (const std::string* file :
+       {&flags.recipe, &flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
+        &flags.validation, &flags.checkpoints.resume, &flags.checkpoints.init})
     files.push_back(*file);
   for (const std::string& file : files)
     if (file == "-")
@@ -119,10 +122,13 @@ void prepare(Running& running, const RunFlags& flags) {
   check_place_of("--output", flags.output.file);
   check_place_of("--activity", flags.activity);
   check_log(flags.log);
+  check_tensorboard(flags.tensorboard);
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.watchdog_timeout.empty())
     static_cast<void>(parse_seconds(flags.watchdog_timeout, "--patience"));
+  check_validation_flags(flags, job.file.plan.strategy);
   running.words = read_words(flags, job.model);
+  running.held_out = read_held_out(flags, job.model, job.file.plan.strategy);
   if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
   load_checkpoint(running, flags);
   running.graph = lower(job.file.plan, job.model, job.cluster,
@@ -199,6 +205,7 @@ CheckpointOptions checkpoints_of(const Running& running, const RunFlags& flags) 
   return options;
 }
 
+/// What ranks of a launcher must agree on.
 RunSettings settings_of(const Running& running, const RunFlags& flags, RunSettings training) {
   const auto hash_of = [](const std::string& text) {
     return fmt::format("of hash {:016x}", fnv1a(text));
@@ -217,7 +224,9 @@ RunSettings settings_of(const Running& running, const RunFlags& flags, RunSettin
                   {"--steps", std::to_string(running.length.steps)},
                   {"--seed", std::to_string(running.options.seed)},
                   {"--clock", flags.clock},
+                  {"--every", std::to_string(flags.every.value_or(0))},
                   {"--save-every", std::to_string(flags.checkpoints.every.value_or(0))}});
+  if (running.held_out) settings["--validation"] = "of hash " + text_hash(*running.held_out);
   return settings;
 }
 
@@ -232,32 +241,34 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
         "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
         updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "per step",
         running.graph.ranks.size(), rank_kind_text(flags.ranks)));
-  return train({.plan = running.job.file.plan,
-                .model = running.job.model,
-                .graph = running.graph,
-                .cost_model = *running.job.cost_model,
-                .text = running.words,
-                .kernels = kernels_for_run(flags),
-                .device = device_of(flags.device),
-                .nccl = nccl_for_run(flags),
-                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
-                .recorder = recorder,
-                .clock = clock_of(flags),
-                .steps = running.length.steps,
-                .options = running.options,
-                .settings = settings_of(running, flags, checkpoints.settings),
-                .keep_all_times = flags.all_steps,
-                .checkpoints = checkpoints,
-                .ranks = ranks_of(flags),
-                .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
-                           .interrupted = interrupt_flag(),
-                           .mpi = running.mpi.get(),
-                           .job = running.place ? &*running.place : nullptr},
-                .links = links_of(flags),
-                .fault = running.fault,
-                .progress = [progress](int step, const MeasuredStep& measured) {
-                  progress->report(step, measured);
-                }});
+  return train(
+      {.plan = running.job.file.plan,
+       .model = running.job.model,
+       .graph = running.graph,
+       .cost_model = *running.job.cost_model,
+       .text = running.words,
+       .kernels = kernels_for_run(flags),
+       .device = device_of(flags.device),
+       .nccl = nccl_for_run(flags),
+       .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
+       .recorder = recorder,
+       .clock = clock_of(flags),
+       .steps = running.length.steps,
+       .options = running.options,
+       .settings = settings_of(running, flags, checkpoints.settings),
+       .validation = validation_options(flags, running.job.file.plan.strategy, running.held_out),
+       .keep_all_times = flags.all_steps,
+       .checkpoints = checkpoints,
+       .ranks = ranks_of(flags),
+       .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
+                  .interrupted = interrupt_flag(),
+                  .mpi = running.mpi.get(),
+                  .job = running.place ? &*running.place : nullptr},
+       .links = links_of(flags),
+       .fault = running.fault,
+       .progress = [progress](int step, const MeasuredStep& measured) {
+         progress->report(step, measured);
+       }});
 }
 
 std::string hint_for(const RankFailure& failure) {

@@ -54,6 +54,13 @@ void add_training_flags(CLI::App& command, RunFlags& flags) {
              "integer type of --tokens without a header (default: uint16)");
   command.add_flag("--shuffle", flags.shuffle,
                    "read the sequences in a random order, which --seed chooses");
+  add_value(command, "--validation", flags.validation, "FILE",
+            "compute the loss of held-out tokens in this file, of the kind of --tokens or --text: "
+            "after the last step, and see --every");
+  add_count(command, "--every", flags.every, {1, 100'000},
+            "steps between computations of the validation loss");
+  add_count(command, "--validation-steps", flags.validation_steps, {1, 100'000},
+            "number of global batches of --validation to read (default: all of the file)");
 }
 
 }  // namespace
@@ -62,6 +69,11 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
   CLI::App* command =
       app.add_subcommand("run", "Run a plan on this machine and measure its timeline.");
   add_job_flags(*command, flags.job);
+  command->get_option("plan")->description(
+      "plan file, - for standard input, or SET#ID for a published run, instead of --model, "
+      "--cluster and parallelism options; or a recipe (*.toml)");
+  add_value(*command, "--recipe", flags.recipe, "FILE",
+            "read options from this TOML file, see below; options of the command line override it");
   add_machine_flags(*command, flags);
   add_training_flags(*command, flags);
   add_optimizer_flags(*command, flags.optimizer);
@@ -70,9 +82,12 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
     const OptionGroup group(*command, "Timeline and log");
     command->add_flag("--all-steps", flags.all_steps,
                       "write all steps to the timeline, not only the median step");
-    add_value(*command, "--log", flags.log, "FILE",
-              "write loss, gradient norm, learning rate, tokens/s, MFU and memory of every step as "
-              "JSON lines; --resume appends");
+    add_value(
+        *command, "--log", flags.log, "FILE",
+        "write loss, gradient norm, learning rate, tokens/s, MFU and memory of every step, and "
+        "the validation loss, as JSON lines; --resume appends");
+    add_value(*command, "--tensorboard", flags.tensorboard, "FOLDER",
+              "write the same figures as an event file of TensorBoard");
     command->add_flag("--live", flags.live, "write the timeline after every step");
   }
   add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
@@ -99,8 +114,15 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
       "Ctrl-C stops the run and writes what was measured. With --save it first completes the step\n"
       "and saves a checkpoint, as SIGTERM does; a second Ctrl-C stops at once.\n"
       "\n"
+      "A recipe has a line 'OPTION = VALUE' for each option, for example:\n"
+      "  plan = \"best.plan.json\"\n"
+      "  tokens = [\"data/*.bin\"]\n"
+      "  lr = 3e-4\n"
+      "  shuffle = true\n"
+      "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"
+      "  meshwright run pretrain.toml --lr 1e-4\n"
       "  meshwright run --model gpt2 --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 \\\n"
       "      --global-batch 8 --seq 64 --clock wall --ranks processes");
   return command;

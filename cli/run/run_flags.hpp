@@ -18,17 +18,21 @@ namespace meshwright {
 
 struct RunFlags {
   JobFlags job;
+  std::string recipe;  ///< file with options, which the program has added to these flags
   std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
   std::string text;
   std::vector<std::string> tokens;  ///< files and patterns
   std::string token_type;           ///< empty: as the file says, or uint16
   bool shuffle = false;
+  std::string validation;  ///< file with held-out tokens
+  std::optional<int> every, validation_steps;
   std::string watchdog_timeout, fault;  ///< not parsed yet
   std::string activity;                 ///< file for the kernels and copies of a GPU
   std::optional<int> steps, total_steps, seed;
-  bool all_steps = false;  ///< in the timeline; else the median step
-  std::string log;         ///< file for the figures of every step
-  bool live = false;       ///< write the timeline after every step
+  bool all_steps = false;   ///< in the timeline; else the median step
+  std::string log;          ///< file for the figures of every step
+  std::string tensorboard;  ///< folder for the same
+  bool live = false;        ///< write the timeline after every step
   OptimizerFlags optimizer;
   CheckpointFlags checkpoints;
   OutputFlags output;

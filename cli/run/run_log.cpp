@@ -44,6 +44,7 @@ std::string log_line(std::int64_t step, const MeasuredStep& measured, const Step
   };
   const Json line{{"step", step},
                   {"loss", measured.loss},
+                  {"validation_loss", or_null(measured.validation_loss)},
                   {"gradient_norm", or_null(measured.gradient_norm)},
                   {"lr", Json::parse(fmt::format("{}", measured.learning_rate))},  // shortest text
                   {"step_time_s", to_seconds(measured.duration).value},

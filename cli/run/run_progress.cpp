@@ -19,12 +19,18 @@ std::string clock_text(std::chrono::duration<double> time) {
                      seconds % kMinute);
 }
 
+std::string validation_text(const MeasuredStep& step) {
+  return step.validation_loss ? fmt::format("  validation loss {:.4f}", *step.validation_loss) : "";
+}
+
 RunProgress::RunProgress(const Run& run, bool reports)
     : run_(run),
       reports_(reports),
       rates_(step_rates(run.job)),
       is_terminal_(::isatty(STDERR_FILENO) == 1) {
-  if (reports) log_.emplace(run.flags.log, run.length.first_step);
+  if (!reports) return;
+  log_.emplace(run.flags.log, run.length.first_step);
+  tensorboard_.emplace(run.flags.tensorboard, run.length.first_step);
 }
 
 RunProgress::~RunProgress() {
@@ -35,16 +41,19 @@ void RunProgress::report(int step, const MeasuredStep& measured) {
   if (!reports_) return;
   const std::int64_t number = run_.length.first_step + step;
   log_->write(log_line(number, measured, rates_));
+  tensorboard_->write(scalars_of(number, measured, rates_));
   if (run_.flags.live) {
     so_far_.steps.push_back(measured);
     if (!run_.flags.all_steps) median_times_.thin(so_far_.steps);
     if (Clock::now() >= next_write_) write_so_far();
   }
   if (is_terminal_) {
-    is_line_open_ = true;
-    return print_to_stderr(terminal_line(step, measured));
+    // A line with a validation loss stays.
+    is_line_open_ = !measured.validation_loss;
+    return print_to_stderr(terminal_line(step, measured) + (is_line_open_ ? "" : "\n"));
   }
-  print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n", number, measured.loss,
+  print_to_stderr(fmt::format("step {:>3}  loss {:.4f}{}  {:.3f} ms\n", number, measured.loss,
+                              validation_text(measured),
                               to_seconds(step_time(measured)).value * 1e3));
 }
 
@@ -52,9 +61,9 @@ void RunProgress::report(int step, const MeasuredStep& measured) {
 std::string RunProgress::terminal_line(int step, const MeasuredStep& measured) const {
   constexpr std::string_view kEraseLine = "\r\033[K";
   const std::chrono::duration<double> passed = Clock::now() - begin_;
-  return fmt::format("{}step {} of {}  loss {:.4f}  {:.0f} tokens/s  ETA {}", kEraseLine,
+  return fmt::format("{}step {} of {}  loss {:.4f}{}  {:.0f} tokens/s  ETA {}", kEraseLine,
                      run_.length.first_step + step + 1, run_.length.first_step + run_.length.steps,
-                     measured.loss, rates_.tokens_per_second(measured),
+                     measured.loss, validation_text(measured), rates_.tokens_per_second(measured),
                      clock_text(passed / (step + 1) * (run_.length.steps - step - 1)));
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/run/run_log.hpp"
 #include "cli/run/run_results.hpp"
+#include "cli/run/tensorboard_log.hpp"
 #include "executor/runs/measured_timeline.hpp"
 
 namespace meshwright {
@@ -14,7 +15,11 @@ namespace meshwright {
 /// "3:07" or "1:02:09", rounded up to a second.
 std::string clock_text(std::chrono::duration<double> time);
 
-/// Prints every step, on a terminal as a line that is rewritten; writes --log; with --live, also
+/// "  validation loss 3.1416"; empty: not computed after this step.
+std::string validation_text(const MeasuredStep& step);
+
+/// Prints every step, on a terminal as a line that is rewritten; writes --log and
+/// --tensorboard; with --live, also
 /// the timeline measured so far.
 class RunProgress {
  public:
@@ -41,6 +46,7 @@ class RunProgress {
   bool reports_;
   StepRates rates_;
   std::optional<RunLog> log_;
+  std::optional<TensorBoardLog> tensorboard_;
   TrainingRun so_far_;        ///< with --live
   MedianTimes median_times_;  ///< of so_far_
   bool has_warned_ = false;

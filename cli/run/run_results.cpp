@@ -58,14 +58,20 @@ std::string results_text(const RunResults& results) {
   if (clock_of(results.flags) == TimelineClock::kWall && spread.count > 1)
     text += fmt::format(" (min {:.3f}, IQR {:.3f} to {:.3f})", milliseconds(spread.least),
                         milliseconds(spread.first_quartile), milliseconds(spread.third_quartile));
-  return text + fmt::format(", final loss {:.4f}\n", results.run.steps.back().loss);
+  const MeasuredStep& last = results.run.steps.back();
+  text += fmt::format(", final loss {:.4f}", last.loss);
+  if (last.validation_loss) text += fmt::format(", validation loss {:.4f}", *last.validation_loss);
+  return text + "\n";
 }
 
 std::string results_json(const RunResults& results) {
   const TrainingRun& run = results.run;
   Json steps = Json::array();
   for (const MeasuredStep& step : run.steps)
-    steps.push_back({{"loss", step.loss}, {"step_time_ns", to_nanoseconds(step_time(step))}});
+    steps.push_back(
+        {{"loss", step.loss},
+         {"validation_loss", step.validation_loss ? Json(*step.validation_loss) : Json()},
+         {"step_time_ns", to_nanoseconds(step_time(step))}});
   Json memory = Json::array();
   for (const MemoryAmounts& peak : run.peak_memory) memory.push_back(total(peak).value);
   Json json{{"schema", 1},

@@ -218,7 +218,8 @@ std::vector<std::string> files_of(const std::string& pattern) {
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
-/// One token per byte of a file; of the built-in text if `path` is empty.
+}  // namespace
+
 TokenText words_of_text(const std::string& path, const ModelGraph& model) {
   constexpr std::int64_t kByteValues = 256;
   if (traits_of(model).vocabulary < kByteValues)
@@ -233,8 +234,6 @@ TokenText words_of_text(const std::string& path, const ModelGraph& model) {
   for (const char c : bytes) text.words.push_back(static_cast<unsigned char>(c));
   return text;
 }
-
-}  // namespace
 
 TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
   if (!flags.tokens.empty() && !flags.text.empty())

@@ -14,6 +14,9 @@ namespace meshwright {
 /// token IDs outside the model's vocabulary.
 TokenText read_words(const RunFlags& flags, const ModelGraph& model);
 
+/// One token per byte of a file; of the built-in text if `path` is empty.
+TokenText words_of_text(const std::string& path, const ModelGraph& model);
+
 /// Files, or patterns such as "data/*.bin" (files in the order of their names). Token IDs are
 /// little-endian; the type is that of the file's header (llm.c) or index (Megatron-LM: "x.idx" next
 /// to "x.bin"), else `type`, or uint16 if that is empty.

@@ -12,7 +12,11 @@ namespace {
 
 constexpr std::string_view kText = "text";
 
-/// Of the number of tokens and some blocks of them, so that few pages of a large file are read.
+/// The shortest text that reads back as the same number.
+std::string text_of(float value) { return fmt::format("{}", value); }
+
+}  // namespace
+
 std::string text_hash(const TokenText& text) {
   constexpr std::int64_t kBlocks = 64, kTokensPerBlock = 64;
   const std::int64_t tokens = text.size();
@@ -24,11 +28,6 @@ std::string text_hash(const TokenText& text) {
   }
   return fmt::format("{:016x}", hash);
 }
-
-/// The shortest text that reads back as the same number.
-std::string text_of(float value) { return fmt::format("{}", value); }
-
-}  // namespace
 
 std::map<std::string, std::string> training_settings(const TrainingOptions& options,
                                                      const TokenText& text) {

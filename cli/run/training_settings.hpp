@@ -8,6 +8,9 @@
 
 namespace meshwright {
 
+/// Of the number of tokens and some blocks of them, so that few pages of a large file are read.
+std::string text_hash(const TokenText& text);
+
 /// Values of the options by flag, without the seed, and "text" for the training text.
 std::map<std::string, std::string> training_settings(const TrainingOptions& options,
                                                      const TokenText& text);

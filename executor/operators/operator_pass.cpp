@@ -31,7 +31,7 @@ DropoutMask OperatorPass::dropout_mask(double probability) const {
   std::uint64_t key = mixed_bits(options.seed ^ 0x64726f706f7574);  // not that of initial values
   for (const std::int64_t number : {std::int64_t{step}, std::int64_t{id.value}})
     key = mixed_bits(key + static_cast<std::uint64_t>(number));
-  return {.probability = static_cast<float>(probability), .key = key};
+  return {.probability = drops ? static_cast<float>(probability) : 0, .key = key};
 }
 
 std::int64_t OperatorPass::width(TensorId tensor) const {

@@ -20,6 +20,7 @@ class OperatorPass {
   float loss_scale;  ///< 1 / tokens of a training step: gradients are those of the mean loss
   const TrainingOptions& options;
   int step = 0;          ///< training step number
+  bool drops = true;     ///< false: without dropout
   int expert_nodes = 1;  ///< nodes that the experts of a layer are spread over
   /// What happens to buffers while these kernels, or this collective, run: make() allocates what
   /// the graph acquires here. Then what happens up to the end of the next operator: for a product

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/weight_versions.hpp"
 #include "executor/runs/train.hpp"
 
 namespace meshwright {
@@ -35,6 +36,22 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
         problems, "--model",
         fmt::format("training of '{}' is not supported: it predicts masked tokens", model.family),
         "use a model with causal attention");
+  return problems;
+}
+
+std::vector<Diagnostic> check_validation(const Strategy& strategy) {
+  std::vector<Diagnostic> problems;
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  if (updates_without_flush(strategy))
+    add_problem(problems, "--validation",
+                fmt::format("not supported by schedule '{}', which does not flush the pipeline "
+                            "between steps",
+                            strategy.schedule),
+                "use a schedule with a flush, for example --schedule 1f1b");
+  if (has_servers(kind) || kind == DataParallelKind::kOneProcess)
+    add_problem(problems, "--validation",
+                fmt::format("not supported by '--data-parallel {}'", name_of(kind)),
+                "use --data-parallel all-reduce");
   return problems;
 }
 

@@ -67,6 +67,7 @@ void GatheredReports::take(RankId rank, const StepReport& report) {
   }
   step.losses[rank.index()] = report.loss;
   if (report.gradient_norm) step.gradient_norm = report.gradient_norm;
+  if (report.validation_loss) step.validation_loss = report.validation_loss;
   step.peak_memory = std::max(step.peak_memory, report.peak_memory);
   step.ranks += report.is_whole ? 1 : 0;
   if (step.ranks < ranks_) return;
@@ -75,6 +76,7 @@ void GatheredReports::take(RankId rank, const StepReport& report) {
                                     ? std::accumulate(step.losses.begin(), step.losses.end(), 0.0)
                                     : step.losses.front(),
                         .gradient_norm = step.gradient_norm,
+                        .validation_loss = step.validation_loss,
                         .learning_rate = learning_rate_of(report.step),
                         .peak_memory = step.peak_memory,
                         .times = std::move(step.step.times),

@@ -25,7 +25,7 @@ class GatheredReports {
   struct StepUnderway {
     UnfinishedStep step;
     std::vector<double> losses;  ///< by rank
-    std::optional<double> gradient_norm;
+    std::optional<double> gradient_norm, validation_loss;
     Bytes peak_memory;      ///< largest
     Ticks end;              ///< end of its last task
     std::size_t ranks = 0;  ///< ranks that completed the step

@@ -126,12 +126,13 @@ class Training {
     if (covers_all_steps_) {
       run_all_steps(communicator, progress, all_actions, inject_into, [&](int step) {
         actions.settle();
-        return StepFigures{share_of_loss(actions, step), std::nullopt,
+        return StepFigures{share_of_loss(actions, step), std::nullopt, std::nullopt,
                            total(actions.memory().peak())};
       });
       const int last = request_.steps - 1;
       if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
     }
+    Validation validation(runnable_, actions, communicator, progress, request_.validation);
     int steps = covers_all_steps_ ? 0 : request_.steps;
     for (int step = 0; step < steps; ++step) {
       if (step == 1) timed.forget();
@@ -139,7 +140,12 @@ class Training {
         actions.settle();
         const StepEnd end = end_step(communicator, actions, step);
         if (end.is_last) steps = step + 1;
-        return StepFigures{end.loss, actions.gradient_norm(), total(actions.memory().peak())};
+        StepFigures figures{end.loss, actions.gradient_norm(), std::nullopt,
+                            total(actions.memory().peak())};
+        const std::int64_t completed = checkpoints.first_step() + step + 1;
+        if (request_.validation.follows(completed, step + 1 == steps))
+          figures.validation_loss = validation.mean_loss();
+        return figures;
       });
       if (checkpoints.saves_after(step, steps)) save(communicator, actions, step);
     }
@@ -176,11 +182,12 @@ class Training {
   /// What a rank reports of a step, besides times.
   struct StepFigures {
     double loss = 0;
-    std::optional<double> gradient_norm;
+    std::optional<double> gradient_norm, validation_loss;
     Bytes peak_memory;
     void copy_to(StepReport& report) const {
       report.loss = loss;
       report.gradient_norm = gradient_norm;
+      report.validation_loss = validation_loss;
       report.peak_memory = peak_memory;
     }
   };

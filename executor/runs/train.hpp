@@ -16,6 +16,7 @@
 #include "executor/runs/same_run.hpp"
 #include "executor/tasks/rank_clock.hpp"
 #include "executor/tasks/timed_actions.hpp"
+#include "executor/training/validation.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device/activity.hpp"
@@ -28,6 +29,8 @@ struct MeasuredStep {
   double loss = 0;  ///< mean over the tokens of the global batch
   /// Over all parameters, before clipping; nullopt if every rank clips by a norm of its own.
   std::optional<double> gradient_norm = {};
+  /// Mean over the held-out tokens, with the parameters after the step; nullopt: not computed.
+  std::optional<double> validation_loss = {};
   float learning_rate = 0;
   Bytes peak_memory = {};  ///< of the rank that has used most, so far
   /// By task of the graph. If the graph covers all steps, the last step holds the times of all
@@ -75,6 +78,7 @@ struct TrainingRequest {
   TrainingOptions options = {};
   /// Compared by ranks that are processes of a launcher.
   RunSettings settings = {};
+  ValidationOptions validation = {};  ///< not under the replay clock; see check_validation()
   bool keep_parameters = false;
   bool keep_all_times = true;  ///< else only of steps of about median duration
   CheckpointOptions checkpoints = {};
@@ -92,6 +96,9 @@ struct TrainingRequest {
 
 /// Reasons why the plan cannot be run, with hints; empty: train() may be called.
 std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model);
+
+/// The same for validation.
+std::vector<Diagnostic> check_validation(const Strategy& strategy);
 
 TrainingRun train(const TrainingRequest& request);
 

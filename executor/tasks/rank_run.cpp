@@ -25,11 +25,10 @@ class StepRun {
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
-  void run(const std::function<void(TaskId)>& before_task) {
-    const std::vector<TaskId>& mine = runnable_.tasks_of(communicator_.rank());
+  void run(std::span<const TaskId> tasks, const std::function<void(TaskId)>& before_task) {
     ends_.resize(graph_.tasks.size());
-    spans_.reserve(mine.size());
-    for (const TaskId id : mine) {
+    spans_.reserve(tasks.size());
+    for (const TaskId id : tasks) {
       progress_.task.store(id.value, std::memory_order_relaxed);
       stop_if_asked();
       if (before_task) before_task(id);
@@ -168,7 +167,15 @@ std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& comm
 void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
               RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
               const std::function<void(TaskId)>& before_task) {
-  StepRun(runnable, communicator, actions, clock, progress, spans).run(before_task);
+  StepRun(runnable, communicator, actions, clock, progress, spans)
+      .run(runnable.tasks_of(communicator.rank()), before_task);
+}
+
+void run_tasks(const RunnableGraph& runnable, std::span<const TaskId> tasks,
+               Communicator& communicator, TaskActions& actions, RankClock& clock,
+               RankProgress& progress) {
+  std::vector<TaskSpan> spans;
+  StepRun(runnable, communicator, actions, clock, progress, spans).run(tasks, {});
 }
 
 }  // namespace meshwright

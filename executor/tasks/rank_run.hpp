@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "executor/launch/rank_progress.hpp"
@@ -29,5 +30,10 @@ std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& comm
 void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
               RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
               const std::function<void(TaskId)>& before_task = {});
+
+/// The same, of some of the rank's tasks, in this order; the others count as done.
+void run_tasks(const RunnableGraph& runnable, std::span<const TaskId> tasks,
+               Communicator& communicator, TaskActions& actions, RankClock& clock,
+               RankProgress& progress);
 
 }  // namespace meshwright

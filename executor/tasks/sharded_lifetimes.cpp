@@ -57,9 +57,8 @@ struct Held {
 }  // namespace
 
 /// Gathers are in the order of the passes that need them, and a pass depends on its last ones.
-GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
+GatheredWeights::GatheredWeights(const RunnableGraph& runnable, std::vector<TaskId> tasks) {
   const TaskGraph& graph = runnable.graph();
-  std::vector<TaskId> tasks = runnable.tasks_of(rank);
   std::sort(tasks.begin(), tasks.end());
   const std::vector<TaskId> gathers = gathers_among(graph, tasks);
   std::size_t next = 0;      // gather: those before it are of passes so far
@@ -79,7 +78,7 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
     if (last.value >= 0) close(mine);
     for (; next < gathers.size() && gathers[next] <= last; ++next) {
       const TaskId gather = gathers[next];
-      use_of_gather_[gather.value] = use;
+      gathers_[gather.value] = {use, id};
       const Work& work = graph.works[graph.tasks[gather.index()].work.index()];
       const ParameterRange& range = work.collective.parameters;
       const bool is_known = std::any_of(mine.pieces.begin(), mine.pieces.end(),
@@ -112,8 +111,13 @@ std::map<std::int32_t, std::vector<ParameterRange>> reduced_after(const Runnable
 }
 
 int GatheredWeights::use_of(TaskId gather) const {
-  const auto found = use_of_gather_.find(gather.value);
-  return found == use_of_gather_.end() ? -1 : found->second;
+  const auto found = gathers_.find(gather.value);
+  return found == gathers_.end() ? -1 : found->second.use;
+}
+
+TaskId GatheredWeights::pass_of(TaskId gather) const {
+  const auto found = gathers_.find(gather.value);
+  return found == gathers_.end() ? TaskId(-1) : found->second.pass;
 }
 
 std::span<const GatheredWeights::Piece> GatheredWeights::last_used_by(TaskId pass) const {

@@ -16,9 +16,12 @@ class RunnableGraph;
 class GatheredWeights {
  public:
   GatheredWeights() = default;
-  GatheredWeights(const RunnableGraph& runnable, RankId rank);
+  /// `tasks`: of the rank, all or those of forward passes.
+  GatheredWeights(const RunnableGraph& runnable, std::vector<TaskId> tasks);
   /// A number identifying the layers whose passes use the gathered weights.
   int use_of(TaskId gather) const;
+  /// The first pass that uses the gathered weights; -1: not a gather for a pass.
+  TaskId pass_of(TaskId gather) const;
   struct Piece {
     ParameterRange range;
     int use = 0;
@@ -27,7 +30,11 @@ class GatheredWeights {
   std::span<const Piece> last_used_by(TaskId pass) const;
 
  private:
-  std::map<std::int32_t, int> use_of_gather_;             ///< by task
+  struct Gather {
+    int use = 0;
+    TaskId pass;
+  };
+  std::map<std::int32_t, Gather> gathers_;                ///< by task
   std::map<std::int32_t, std::vector<Piece>> last_used_;  ///< by task
 };
 

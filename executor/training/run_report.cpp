@@ -6,12 +6,23 @@
 namespace meshwright {
 namespace {
 
+void write(ByteWriter& writer, const std::optional<double>& number) {
+  writer.number(static_cast<std::uint8_t>(number.has_value()));
+  writer.number(number.value_or(0));
+}
+
+std::optional<double> read_optional(ByteReader& reader) {
+  const bool has_value = reader.number<std::uint8_t>() != 0;
+  const auto number = reader.number<double>();
+  return has_value ? std::optional(number) : std::nullopt;
+}
+
 void write(ByteWriter& writer, const StepReport& report) {
   writer.number(std::int32_t{report.step});
   writer.number(static_cast<std::uint8_t>(report.is_whole));
   writer.number(report.loss);
-  writer.number(static_cast<std::uint8_t>(report.gradient_norm.has_value()));
-  writer.number(report.gradient_norm.value_or(0));
+  write(writer, report.gradient_norm);
+  write(writer, report.validation_loss);
   writer.number(report.peak_memory.value);
   writer.number(static_cast<std::uint64_t>(report.spans.size()));
   for (const TaskSpan& span : report.spans) {
@@ -25,9 +36,8 @@ void read(ByteReader& reader, StepReport& report) {
   report.step = reader.number<std::int32_t>();
   report.is_whole = reader.number<std::uint8_t>() != 0;
   report.loss = reader.number<double>();
-  const bool has_norm = reader.number<std::uint8_t>() != 0;
-  const auto norm = reader.number<double>();
-  if (has_norm) report.gradient_norm = norm;
+  report.gradient_norm = read_optional(reader);
+  report.validation_loss = read_optional(reader);
   report.peak_memory = Bytes(reader.number<std::int64_t>());
   const auto count = reader.number<std::uint64_t>();
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -18,9 +18,10 @@ struct StepReport {
   int step = 0;
   bool is_whole = false;
   double loss = 0;
-  std::optional<double> gradient_norm = {};  ///< over all parameters, before clipping
-  Bytes peak_memory = {};                    ///< of this rank, so far
-  std::vector<TaskSpan> spans;               ///< of the rank's completed tasks
+  std::optional<double> gradient_norm = {};    ///< over all parameters, before clipping
+  std::optional<double> validation_loss = {};  ///< mean over held-out tokens, after the step
+  Bytes peak_memory = {};                      ///< of this rank, so far
+  std::vector<TaskSpan> spans;                 ///< of the rank's completed tasks
   friend bool operator==(const StepReport&, const StepReport&) = default;
 };
 

@@ -1,11 +1,16 @@
 #include "executor/training/sharded_buffers.hpp"
 
+#include "executor/tasks/forward_tasks.hpp"
+
 namespace meshwright {
 
 ShardedBuffers::ShardedBuffers(RankStages& stages, const RunnableGraph& runnable,
                                const Strategy& strategy, RankId rank)
     : stages_(stages) {
-  if (strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank);
+  if (strategy.zero >= 3) {
+    gathered_ = GatheredWeights(runnable, runnable.tasks_of(rank));
+    gathered_forward_ = GatheredWeights(runnable, forward_tasks(runnable, rank));
+  }
   if (strategy.zero >= 2) reduced_after_ = reduced_after(runnable, rank);
 }
 
@@ -19,7 +24,7 @@ void ShardedBuffers::open_gradients(TaskId task) {
 }
 
 void ShardedBuffers::end_pass(TaskId id, TaskKind kind) {
-  for (const GatheredWeights::Piece& piece : gathered_.last_used_by(id)) {
+  for (const GatheredWeights::Piece& piece : gathered_now().last_used_by(id)) {
     ParameterRun& run = stages_.run_of(piece.range);
     if (run.layout().shards_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
   }

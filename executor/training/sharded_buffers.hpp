@@ -16,7 +16,10 @@ class ShardedBuffers {
                  RankId rank);
 
   /// Identifies the layers whose passes use the gathered weights.
-  int use_of(TaskId gather) const { return gathered_.use_of(gather); }
+  int use_of(TaskId gather) const { return gathered_now().use_of(gather); }
+  /// Until end_validation(), only the forward tasks of the rank run.
+  void begin_validation() { validates_ = true; }
+  void end_validation() { validates_ = false; }
   /// Opens the buffers of gradients that are reduced after the task.
   void open_gradients(TaskId task);
   /// Frees weights gathered for the layers of this pass only, and, if it is the last one that
@@ -25,8 +28,11 @@ class ShardedBuffers {
   void free_reduced_gradients();
 
  private:
+  const GatheredWeights& gathered_now() const { return validates_ ? gathered_forward_ : gathered_; }
+
   RankStages& stages_;
-  GatheredWeights gathered_;
+  GatheredWeights gathered_, gathered_forward_;
+  bool validates_ = false;
   std::map<std::int32_t, std::vector<ParameterRange>> reduced_after_;  ///< by task
 };
 

@@ -115,8 +115,18 @@ void TrainingActions::settle() {
   losses_.settle();
 }
 
+void TrainingActions::begin_validation(const TokenText& text) {
+  held_out_ = &text;
+  sharded_.begin_validation();
+}
+
+void TrainingActions::end_validation() {
+  held_out_ = nullptr;
+  sharded_.end_validation();
+}
+
 TokenRows TrainingActions::rows_of(std::int32_t microbatch, int data) const {
-  return token_rows(text_, rank_.strategy,
+  return token_rows(held_out_ == nullptr ? text_ : *held_out_, rank_.strategy,
                     {.step = steps_.of(microbatch),
                      .microbatch = steps_.microbatch_in_step(microbatch),
                      .data = data,
@@ -151,7 +161,10 @@ void TrainingActions::end_task(const RunTask& task) {
   switch (task.kind) {
     case TaskKind::kForward:
       end_steps(task);
-      if (runnable_.ends_pass(task)) losses_.add(state(), steps_.in_graph(task.microbatch));
+      if (runnable_.ends_pass(task)) {
+        losses_.add(state(), steps_.in_graph(task.microbatch));
+        if (held_out_ != nullptr) keep_output_only(stage, state());
+      }
       break;
     case TaskKind::kBackwardInput:
       end_steps(task);
@@ -162,7 +175,9 @@ void TrainingActions::end_task(const RunTask& task) {
       if (runnable_.ends_pass(task)) end_backward(stage, state());
       break;
     case TaskKind::kSend:
-      if (runnable_.carries_gradient(task.id))
+      if (held_out_ != nullptr)
+        stage.microbatches.erase(task.microbatch);
+      else if (runnable_.carries_gradient(task.id))
         state().erase(stage.input, Form::kGradient);
       else if (state().output_is_sent)
         state().erase(stage.output, Form::kValue);
@@ -170,6 +185,14 @@ void TrainingActions::end_task(const RunTask& task) {
     default:
       break;
   }
+}
+
+/// For the next stage; validation has no backward pass.
+void TrainingActions::keep_output_only(const RankStage& stage, MicrobatchState& state) {
+  OwnedMatrix* output = stage.next < 0 ? nullptr : state.find(stage.output, Form::kValue);
+  OwnedMatrix kept = output == nullptr ? OwnedMatrix() : std::move(*output);
+  state = MicrobatchState();
+  if (!kept.empty()) state.tensors[{stage.output.value, Form::kValue}] = std::move(kept);
 }
 
 /// Keeps the gradient for the previous stage only.
@@ -198,6 +221,7 @@ OperatorPass TrainingActions::pass_over(RankStage& stage, const TokenRows& rows,
           .loss_scale = loss_scale_of(rank_.strategy, steps_),
           .options = options_,
           .step = static_cast<int>(steps_.first()),
+          .drops = held_out_ == nullptr,
           .expert_nodes = expert_nodes_,
           .buffers = step.buffers,
           .next_buffers = step.next_buffers};

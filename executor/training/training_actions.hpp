@@ -48,6 +48,10 @@ class TrainingActions final : public TaskActions {
   /// To be called at the end of a step: sums the losses and throws if an output was not finite.
   /// Waits for the device.
   void settle();
+  /// From the next step on, until end_validation(): runs forward_tasks() with these tokens and
+  /// without dropout. The tokens must live that long.
+  void begin_validation(const TokenText& text);
+  void end_validation();
   /// Loss summed over this rank's tokens in this step, and the number of these tokens; zero on
   /// tensor ranks other than the first. `step` counts from the first step of the graph, for graphs
   /// of several steps.
@@ -76,6 +80,7 @@ class TrainingActions final : public TaskActions {
   void end_layer(const Task& task);
   void end_steps(const Task& task);
   void end_backward(RankStage& stage, MicrobatchState& state);
+  void keep_output_only(const RankStage& stage, MicrobatchState& state);
   void update_parameters(const Task& task);
   void update_on_host(const RunTask& task);
   void update_without_flush(const Task& task);
@@ -86,6 +91,7 @@ class TrainingActions final : public TaskActions {
   const RunnableGraph& runnable_;
   RankContext rank_;
   const TokenText& text_;
+  const TokenText* held_out_ = nullptr;  ///< set during validation
   TrainingOptions options_;
   int expert_nodes_ = 1;  ///< nodes that the experts of a layer are spread over
   StepNumbers steps_;

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 TEST(RunLog, HasAllFiguresOfAStep) {
   const MeasuredStep step{.loss = 2.5,
                           .gradient_norm = 0.5,
+                          .validation_loss = 3,
                           .learning_rate = 0.25F,
                           .peak_memory = Bytes(1024),
                           .times = {},
@@ -24,7 +25,8 @@ TEST(RunLog, HasAllFiguresOfAStep) {
   const StepRates rates{
       .tokens_per_step = 100, .model_flops_per_step = Flops(4e9), .peak = FlopsPerSecond(8e9)};
   EXPECT_EQ(log_line(7, step, rates),
-            R"({"step":7,"loss":2.5,"gradient_norm":0.5,"lr":0.25,"step_time_s":2.0,)"
+            R"({"step":7,"loss":2.5,"validation_loss":3.0,"gradient_norm":0.5,"lr":0.25,)"
+            R"("step_time_s":2.0,)"
             R"("tokens_per_s":50.0,"mfu":0.25,"peak_memory_bytes":1024})"
             "\n");
 }
@@ -32,6 +34,7 @@ TEST(RunLog, HasAllFiguresOfAStep) {
 TEST(RunLog, LeavesOutWhatIsUnknown) {
   const Json line = Json::parse(
       log_line(0, {.loss = 1, .times = {}, .duration = to_ticks(Seconds(1))}, StepRates()));
+  EXPECT_TRUE(line["validation_loss"].is_null());
   EXPECT_TRUE(line["gradient_norm"].is_null());
   EXPECT_TRUE(line["mfu"].is_null());
 }
@@ -98,6 +101,23 @@ TEST_F(LoggedRun, HasTheSameFiguresUnderEveryPlan) {
       EXPECT_LT(many[step]["peak_memory_bytes"], one[step]["peak_memory_bytes"]);
     }
   }
+}
+
+/// By --every, counted over resumed parts, and after the last step; the held-out text is longer
+/// than two global batches of 64 tokens.
+TEST_F(LoggedRun, HasValidationLosses) {
+  write_file(path("held-out"), std::string(150, 'a'));
+  std::filesystem::create_directory(path("states"));
+  const std::string validation = " --validation held-out --every 3 ";
+  log_of("--gpus 1 --steps 2 --save states" + validation);
+  const std::vector<Json> log = log_of("--gpus 1 --steps 4 --resume states" + validation);
+  std::vector<bool> has_loss;
+  for (const Json& line : log) has_loss.push_back(line["validation_loss"].is_number());
+  EXPECT_THAT(has_loss, testing::ElementsAre(false, true, true, false, false, true));
+  EXPECT_LT(log[5]["validation_loss"], log[1]["validation_loss"]);
+  const std::vector<Json> two_stages = log_of("--gpus 2 --pp 2 --steps 6" + validation);
+  EXPECT_NEAR(two_stages[5]["validation_loss"].get<double>(),
+              log[5]["validation_loss"].get<double>(), 1e-5);
 }
 
 }  // namespace
