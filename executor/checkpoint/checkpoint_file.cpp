@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "core/base/error.hpp"
@@ -13,7 +14,10 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kFormat = "meshwright checkpoint 1";
+constexpr std::string_view kFormat = "meshwright checkpoint 2";
+/// Its checksum covers only values.
+constexpr std::string_view kFirstFormat = "meshwright checkpoint 1";
+constexpr std::string_view kChecksum = "checksum";
 constexpr std::string_view kSettingPrefix = "setting.";
 constexpr std::string_view kFilePrefix = "step-", kFileSuffix = ".safetensors";
 constexpr std::string_view kModelFile = "model.safetensors";
@@ -28,25 +32,39 @@ std::string name_of_worker(const std::string& tensor, std::size_t worker) {
   throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
 }
 
-/// Checksum over all values in file order, one 32-bit word at a time. It detects blocks that never
-/// reached the disk, which read as zeros and pass all size checks.
+std::string format_of(const TensorFile& file) {
+  const auto format = file.metadata.find("format");
+  return format == file.metadata.end() ? "" : format->second;
+}
+
+/// Checksum over the metadata, and over names, shapes and values in file order. Values are taken
+/// one 32-bit word at a time. It detects blocks that never reached the disk, which read as zeros
+/// and pass all size checks.
 std::string checksum(const TensorFile& file) {
+  const bool is_whole = format_of(file) != kFirstFormat;
   std::uint64_t hash = kFnv1aStart;
-  for (const NamedTensor& tensor : file.tensors)
+  for (const auto& [key, value] : file.metadata)
+    if (is_whole && key != kChecksum) hash = fnv1a(fmt::format("{}={}\n", key, value), hash);
+  for (const NamedTensor& tensor : file.tensors) {
+    if (is_whole)
+      hash = fnv1a(fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", ")), hash);
     for (const float value : tensor.values)
       hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
+  }
   return fmt::format("{:016x}", hash);
 }
 
-/// Files without a checksum are accepted.
-void check_values(const TensorFile& file, std::string_view where) {
-  const auto said = file.metadata.find("checksum");
-  if (said == file.metadata.end()) return;
+/// Why the checksum is wrong.
+std::optional<Diagnostic> checksum_problem(const TensorFile& file, std::string_view where) {
+  const auto said = file.metadata.find(std::string(kChecksum));
+  if (said == file.metadata.end())
+    return Diagnostic{std::string(where), fmt::format("missing '{}' in the metadata", kChecksum),
+                      "use a checkpoint written by --save"};
   const std::string found = checksum(file);
-  if (found != said->second)
-    refuse_checkpoint(where,
-                      fmt::format("checksum mismatch: expected {}, got {}", said->second, found),
-                      "use another checkpoint: this file is damaged or incomplete");
+  if (found == said->second) return std::nullopt;
+  return Diagnostic{std::string(where),
+                    fmt::format("checksum mismatch: expected {}, got {}", said->second, found),
+                    "use another checkpoint: this file is damaged or incomplete"};
 }
 
 /// A whole number from the file's metadata.
@@ -156,20 +174,19 @@ std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
     for (std::size_t w = 0; w < workers.size(); ++w)
       file.tensors.push_back({name_of_worker(tensor.name, w), parameter.shape, workers[w]});
   });
-  file.metadata["checksum"] = checksum(file);
+  file.metadata[std::string(kChecksum)] = checksum(file);
   return to_safetensors(file);
 }
 
 Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& model,
                                 std::string_view where) {
   TensorFile file = tensors_from_safetensors(content, where);
-  if (const auto format = file.metadata.find("format");
-      format == file.metadata.end() || format->second != kFormat)
+  if (format_of(file) != kFormat && format_of(file) != kFirstFormat)
     refuse_checkpoint(
         where,
         fmt::format("not a checkpoint: expected \"format\": \"{}\" in the metadata", kFormat),
         "use a checkpoint written by --save");
-  check_values(file, where);
+  const std::optional<Diagnostic> damage = checksum_problem(file, where);
   Checkpoint checkpoint;
   const int workers =
       file.metadata.contains("workers") ? number_in<int>(file, "workers", where, kMostWorkers) : 0;
@@ -186,6 +203,7 @@ Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& mode
   for (const auto& [key, value] : file.metadata)
     if (key.starts_with(kSettingPrefix))
       checkpoint.settings[key.substr(kSettingPrefix.size())] = value;
+  if (damage) throw InputError(*damage);  // last, since the checks above say more
   return checkpoint;
 }
 

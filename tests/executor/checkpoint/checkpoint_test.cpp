@@ -2,11 +2,16 @@
 /// the tolerance of the dtype under another one.
 #include "executor/checkpoint/checkpoint.hpp"
 
+#include <fmt/format.h>
+
+#include <bit>
 #include <filesystem>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/hash.hpp"
 #include "core/formats/file.hpp"
+#include "core/formats/safetensors.hpp"
 #include "tests/executor/runs/training_runs.hpp"
 
 namespace meshwright {
@@ -208,6 +213,38 @@ TEST_F(RejectedCheckpoints, AreMissingValues) {
   std::string content = to_file(whole(), model_);
   std::fill(content.end() - 64, content.end(), '\0');
   EXPECT_THAT(refusal_of(content), testing::HasSubstr("checksum mismatch: expected "));
+}
+
+TEST_F(RejectedCheckpoints, WereChanged) {
+  const TensorFile saved = tensors_from_safetensors(to_file(whole(), model_), "x");
+  TensorFile file = saved;
+  for (std::size_t i = 1; i < file.tensors.size(); ++i)  // two of one shape
+    if (file.tensors[i].shape == file.tensors[0].shape) {
+      std::swap(file.tensors[0].name, file.tensors[i].name);
+      break;
+    }
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
+  file = saved;
+  file.metadata["seed"] = "7";
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
+  file = saved;
+  file.metadata["setting.lr"] = "0.1";
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
+  file = saved;
+  file.metadata.erase("checksum");
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("missing 'checksum'"));
+}
+
+/// Its checksum covers values only.
+TEST_F(RejectedCheckpoints, AreNotThoseOfTheFirstFormat) {
+  TensorFile file = tensors_from_safetensors(to_file(whole(), model_), "x");
+  file.metadata["format"] = "meshwright checkpoint 1";
+  std::uint64_t hash = kFnv1aStart;
+  for (const NamedTensor& tensor : file.tensors)
+    for (const float value : tensor.values)
+      hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
+  file.metadata["checksum"] = fmt::format("{:016x}", hash);
+  EXPECT_EQ(refusal_of(to_safetensors(file)), "accepted");
 }
 
 TEST_F(RejectedCheckpoints, RequireWholeSteps) {
