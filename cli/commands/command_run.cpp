@@ -262,6 +262,7 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
        .ranks = ranks_of(flags),
        .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
                   .interrupted = interrupt_flag(),
+                  .interrupted_again = second_interrupt_flag(),
                   .mpi = running.mpi.get(),
                   .job = running.place ? &*running.place : nullptr},
        .links = links_of(flags),
@@ -331,10 +332,7 @@ void leave_it_to_the_watcher(const RankFailure& failure, const Running& running)
 
 /// The checkpoint of an interrupted run.
 std::string saved_text(const Running& running, const TrainingRun& run, const RunFlags& flags) {
-  const std::string& save = flags.checkpoints.save;
-  const bool is_saved = run.failure && !run.steps.empty() && !save.empty() &&
-                        !updates_without_flush(running.job.file.plan.strategy);
-  if (!is_saved) return "";
+  if (!run.has_saved_last) return "";
   const std::int64_t step = running.length.first_step + std::ssize(run.steps);
   return fmt::format("saved {}\n", checkpoint_path(checkpoints_of(running, flags), step));
 }
@@ -407,7 +405,7 @@ Outcome run_run(const RunFlags& flags) {
     if (!running->place) return start_job(flags);
   }
   if (!prepare_together(*running, flags)) return {};
-  const PartialResults partial_results;
+  const PartialResults partial_results(/*takes_second=*/true);
   ActivityRecording recording(flags);
   const TrainingRun run = run_training(*running, flags, recording.recorder());
   recording.write(running->graph);

@@ -112,7 +112,7 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
       ", threads share one GPU; --clock virtual then runs and times one kernel\n"
       "at a time. Processes of mpirun and --ranks nccl use one GPU each and need --clock wall.\n"
       "Ctrl-C stops the run and writes what was measured. With --save it first completes the step\n"
-      "and saves a checkpoint, as SIGTERM does; a second Ctrl-C stops at once.\n"
+      "and saves a checkpoint, as SIGTERM does; a second Ctrl-C stops it without a checkpoint.\n"
       "\n"
       "A recipe has a line 'OPTION = VALUE' for each option, for example:\n"
       "  plan = \"best.plan.json\"\n"

@@ -14,8 +14,9 @@ namespace meshwright {
 namespace {
 
 /// Written by the signal handler, read by all threads.
-std::atomic<bool> interrupted = false;
+std::atomic<bool> interrupted = false, interrupted_again = false;
 std::atomic<int> commands_with_partial_results = 0;
+std::atomic<bool> second_is_taken = false;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void handle(int) {
@@ -23,10 +24,14 @@ void handle(int) {
     interrupted = true;
     return;
   }
+  if (commands_with_partial_results > 0 && second_is_taken && !interrupted_again) {
+    interrupted_again = true;
+    return;
+  }
   remove_unfinished_file();
   constexpr std::string_view kText = "interrupted: no results written\n";
   // Nothing is left to do if standard error is closed.
-  if (!interrupted && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = 0;
+  if (::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = 0;
   ::_exit(kExitInterrupted);
 }
 
@@ -39,7 +44,10 @@ void watch_for_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-PartialResults::PartialResults() { ++commands_with_partial_results; }
+PartialResults::PartialResults(bool takes_second) {
+  ++commands_with_partial_results;
+  second_is_taken = takes_second;
+}
 PartialResults::~PartialResults() { --commands_with_partial_results; }
 
 void set_interrupted(bool value) { interrupted = value; }
@@ -47,6 +55,8 @@ void set_interrupted(bool value) { interrupted = value; }
 bool is_interrupted() { return interrupted; }
 
 const std::atomic<bool>* interrupt_flag() { return &interrupted; }
+
+const std::atomic<bool>* second_interrupt_flag() { return &interrupted_again; }
 
 void stop_if_interrupted() {
   if (is_interrupted()) throw Interrupted();

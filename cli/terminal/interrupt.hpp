@@ -16,10 +16,11 @@ class Interrupted : public std::runtime_error {
 /// removed before the program ends.
 void watch_for_interrupts();
 
-/// While one exists, the first signal sets the flag instead of ending the program.
+/// While one exists, the first signal sets the flag instead of ending the program; with
+/// `takes_second`, the second one sets another flag.
 class PartialResults {
  public:
-  PartialResults();
+  explicit PartialResults(bool takes_second = false);
   ~PartialResults();
   PartialResults(const PartialResults&) = delete;
   PartialResults& operator=(const PartialResults&) = delete;
@@ -30,6 +31,8 @@ void set_interrupted(bool value);
 bool is_interrupted();
 /// The flag, for code that polls it while waiting.
 const std::atomic<bool>* interrupt_flag();
+/// The flag of the second signal: what would take time should be left out now.
+const std::atomic<bool>* second_interrupt_flag();
 /// Throws Interrupted if the flag is set.
 void stop_if_interrupted();
 

@@ -56,6 +56,8 @@ struct LaunchOptions {
   std::chrono::milliseconds watchdog_timeout = std::chrono::seconds(6);
   /// Set by a signal handler: all ranks stop at their next message or task.
   const std::atomic<bool>* interrupted = nullptr;
+  /// Set by the signal handler the second time: all ranks stop even if there is finish_step.
+  const std::atomic<bool>* interrupted_again = nullptr;
   /// Not null: an interruption only sets this flag, for ranks that end after their current step. In
   /// memory that forked ranks share.
   std::atomic<bool>* finish_step = nullptr;

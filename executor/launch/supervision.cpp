@@ -98,6 +98,7 @@ std::optional<std::string> deliver_report(const LaunchOptions& options, RankId r
 bool is_stopped_by_interruption(const LaunchOptions& options) {
   if (options.interrupted == nullptr || !options.interrupted->load()) return false;
   if (options.finish_step == nullptr) return true;
+  if (options.interrupted_again != nullptr && *options.interrupted_again) return true;
   options.finish_step->store(true);
   return false;
 }

@@ -51,9 +51,11 @@ class Training {
     TrainingRun run = gathered_.finish(run_ranks(
         request_.ranks, static_cast<int>(request_.graph.ranks.size()),
         [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, launch));
-    if (!run.failure && has_ended_early(run))
+    if (!run.failure && has_ended_early(run)) {
+      run.has_saved_last = true;
       run.failure = RankFailure{
           .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
+    }
     return run;
   }
 

@@ -54,6 +54,7 @@ struct TrainingRun {
   /// Set if the run ended early. If the rank is stuck, a thread still uses what the request refers
   /// to, which must then live until the process exits.
   std::optional<RankFailure> failure;
+  bool has_saved_last = false;  ///< interrupted, after the last step had been saved
 };
 
 struct TrainingRequest {

@@ -45,7 +45,10 @@ void interrupt_after(pid_t child, const ProgramCall& call, const std::string& er
     if (read_file(error_file).find(call.interrupt_after) != std::string::npos) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  kill(child, call.signal);
+  for (int i = 0; i < call.signals; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    kill(child, call.signal);
+  }
 }
 
 }  // namespace

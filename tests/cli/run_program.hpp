@@ -24,6 +24,7 @@ struct ProgramCall {
   /// Sends `signal` as soon as standard error contains this text; empty: never.
   std::string interrupt_after = {};
   int signal = SIGINT;
+  int signals = 1;  ///< that many, 0.2 s apart
 };
 ProgramRun run_program(const ProgramCall& call);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "tests/cli/run/tiny_run.hpp"
 
@@ -173,6 +174,20 @@ TEST_P(RunFaults, CtrlCInTheFirstStepWritesTheTasksThatWereDone) {
     const TimelineTrack& track = timeline.tracks[static_cast<std::size_t>(span.track)];
     EXPECT_TRUE(track.rank == RankId(0) || track.stream != Stream::kCompute);
   }
+}
+
+/// The first Ctrl-C would wait for the end of the step, to save it.
+TEST_P(RunFaults, ASecondCtrlCDoesNotWaitForTheCheckpoint) {
+  ProgramCall interrupted = call(
+      "--clock wall --links modelled --patience 60s --save saved.safetensors", path("slow.toml"));
+  interrupted.interrupt_after = "tasks per step";
+  interrupted.signals = 2;
+  const ProgramRun stopped = run_program(interrupted);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.standard_error;
+  EXPECT_THAT(stopped.standard_output, HasSubstr("interrupted after 0 of 5 steps"));
+  EXPECT_THAT(stopped.standard_error, testing::Not(HasSubstr("saved")));
+  EXPECT_FALSE(std::filesystem::exists(path("saved.safetensors")));
+  EXPECT_EQ(written_timeline().origin, TimelineOrigin::kMeasured);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RunFaults, testing::Values("threads", "processes"),
