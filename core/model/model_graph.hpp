@@ -76,6 +76,8 @@ struct OperatorWidths {
 struct EmbeddingLookup {  ///< rows of a [V, H] table; positions and token types too
   std::int64_t rows = 0, width = 0;
   std::int64_t first_row = 0;  ///< of index 0 (positions of OPT: 2)
+  /// The index of padding, if there is one: its row starts from zero and gets no gradient.
+  std::optional<std::int64_t> padding = {};
   friend bool operator==(const EmbeddingLookup&, const EmbeddingLookup&) = default;
 };
 constexpr OperatorWidths widths_of(const EmbeddingLookup& s) {

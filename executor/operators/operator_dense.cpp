@@ -48,9 +48,16 @@ void forward(OperatorPass& pass, const EmbeddingLookup& lookup) {
 void backward_input(OperatorPass&, const EmbeddingLookup&) {}  // token IDs have no gradient
 
 void backward_weight(OperatorPass& pass, const EmbeddingLookup& lookup) {
+  const std::span<const std::int32_t> ids = looked_up(pass);
+  std::vector<std::int32_t> trained;
+  if (lookup.padding && std::ranges::count(ids, *lookup.padding) > 0) {
+    constexpr std::int32_t kNoRow = -1;
+    trained.assign(ids.begin(), ids.end());
+    std::ranges::replace(trained, static_cast<std::int32_t>(*lookup.padding), kNoRow);
+  }
   pass.rank.run(pass.rank.kernels.embedding_backward,
                 {.dy = pass.whole_gradient(pass.output()),
-                 .ids = looked_up(pass),
+                 .ids = trained.empty() ? ids : trained,
                  .first_row = first_index(pass, lookup),
                  .dtable = pass.parameters.gradient(pass.op().parameters.front())});
 }

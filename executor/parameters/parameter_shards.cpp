@@ -249,6 +249,22 @@ bool is_bias(const Tensor& tensor) {
          tensor.name.ends_with("score_correction");
 }
 
+namespace {
+
+/// Width of a table of embeddings and the row of padding, which starts from zero.
+struct PaddingRow {
+  std::int64_t width = 0, row = 0;
+};
+std::optional<PaddingRow> padding_row_of(const ModelGraph& model, TensorId table) {
+  for (const Operator& op : model.operators)
+    if (const auto* lookup = std::get_if<EmbeddingLookup>(&op.shape);
+        lookup != nullptr && lookup->padding && op.parameters.front() == table)
+      return PaddingRow{lookup->width, *lookup->padding};
+  return std::nullopt;
+}
+
+}  // namespace
+
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
                   std::span<float> values, Beats& beats) {
   const Tensor& tensor = model.tensors[shard.tensor.index()];
@@ -257,10 +273,12 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const bool starts_at_zero = is_bias(tensor);
   const bool is_matrix = whole.shape.size() > 1 && !starts_at_zero;
   const std::uint64_t key = mixed_bits(seed ^ fnv1a(tensor.name));
+  const std::optional<PaddingRow> padding = padding_row_of(model, shard.tensor);
   std::size_t place = 0;
   for_each_element(shard, whole, [&](std::int64_t number) {
     double value = starts_at_zero ? 0 : whole.initial_value;
     if (is_matrix) value = whole.initial_deviation * normal(key, number);
+    if (padding && number / padding->width == padding->row) value = 0;
     values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
     beat_occasionally(beats, place);
   });

@@ -18,7 +18,7 @@ Embedding write_embedding(GraphWriter& writer, const TransformerConfig& config) 
   const std::int64_t hidden = config.hidden;
   writer.begin_layer(LayerKind::kEmbedding, "embedding.");
   const GraphWriter::Lookup words =
-      writer.lookup("words", {config.vocabulary, hidden}, ParameterCut::kTensor);
+      writer.lookup("words", {config.vocabulary, hidden, 0, config.padding}, ParameterCut::kTensor);
   TensorId sum = writer.scale("scaled", words.output, config.embedding_scale, hidden);
   if (config.learned_positions) {
     const TensorId positions =

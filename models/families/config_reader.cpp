@@ -132,6 +132,19 @@ std::optional<std::int64_t> ConfigReader::optional_dimension(std::string_view ke
   return dimension(key, 1, most);
 }
 
+std::optional<std::int64_t> ConfigReader::token(std::string_view key,
+                                                std::optional<std::int64_t> absent,
+                                                std::int64_t vocabulary) {
+  const json* value = find(key);
+  if (value != nullptr && value->is_null()) return std::nullopt;
+  std::optional<std::int64_t> number = value == nullptr ? absent : integer_of(*value);
+  if (value != nullptr && !number)
+    complain(key, fmt::format("expected a token ID or null, got {}", shown(*value)),
+             "use the ID of the padding token");
+  if (number && *number < 0) *number += vocabulary;
+  return number && *number >= 0 && *number < vocabulary ? number : std::nullopt;
+}
+
 std::int64_t ConfigReader::count(std::string_view key, std::int64_t absent, std::int64_t most) {
   const json* value = find(key);
   if (value == nullptr) return absent;

@@ -45,6 +45,10 @@ class ConfigReader {
   std::optional<std::int64_t> optional_dimension(std::string_view key,
                                                  std::optional<std::int64_t> absent,
                                                  std::int64_t most = kLargestDimension);
+  /// A token ID, where null means "none". Negative ones count from the end of the vocabulary; none
+  /// outside of it exists.
+  std::optional<std::int64_t> token(std::string_view key, std::optional<std::int64_t> absent,
+                                    std::int64_t vocabulary);
   /// A whole number from 0 to `most`; null is 0.
   std::int64_t count(std::string_view key, std::int64_t absent, std::int64_t most);
   bool flag(std::string_view key, bool absent);

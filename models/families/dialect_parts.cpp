@@ -158,6 +158,10 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
   }
 }
 
+void read_padding(const Family& family, ConfigReader& reader, TransformerConfig& config) {
+  config.padding = reader.token("pad_token_id", family.padding, config.vocabulary);
+}
+
 TransformerConfig read_decoder(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
   config.hidden = reader.dimension("hidden_size", family.hidden);
@@ -167,6 +171,9 @@ TransformerConfig read_decoder(const Family& family, ConfigReader& reader) {
   config.layers = read_layers(reader, "num_hidden_layers", family.layers);
   config.attention.dropout = reader.dropout("attention_dropout", 0);
   read_initial_deviation(family, reader, "initializer_range", config);
+  // The embeddings of the others have no padding_idx.
+  if (family.model_type != "falcon" && family.model_type != "gpt_neox" && !is_grok(family))
+    read_padding(family, reader, config);
   return config;
 }
 

@@ -28,6 +28,7 @@ struct Family {
   std::int64_t feed_forward = 0;
   std::optional<std::int64_t> window = {};
   std::int64_t experts = 0, experts_per_token = 0, expert_width = 0;
+  std::optional<std::int64_t> padding = {};  ///< token
   double norm_epsilon = 1e-6, rotary_base = 10'000, initial_deviation = 0.02;
   bool tied = false;
 };
@@ -58,6 +59,8 @@ void read_norm(const Family& family, ConfigReader& reader, std::string_view key,
 /// "initializer_range", for all matrices.
 void read_initial_deviation(const Family& family, ConfigReader& reader, std::string_view key,
                             TransformerConfig& config);
+/// "pad_token_id": the embedding of this token is not trained.
+void read_padding(const Family& family, ConfigReader& reader, TransformerConfig& config);
 /// H / A, where A must divide H.
 std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
                                std::int64_t hidden);

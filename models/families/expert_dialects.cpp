@@ -70,19 +70,21 @@ void read_clamped_activation(ConfigReader& reader, ExpertsConfig& e) {
                     fmt::format("use {}", kSteepness));
 }
 
+bool is_glm(const Family& family) { return family.model_type == "glm4_moe"; }
+
 /// Which groups of experts a token may visit, and the weights of its experts.
 void read_deepseek_router(const Family& family, ConfigReader& reader, ExpertsConfig& e) {
-  const bool v2 = family.model_type == "deepseek_v2";
+  const bool v2 = family.model_type == "deepseek_v2", one_group = v2 || is_glm(family);
   reader.choice("scoring_func", v2 ? "softmax" : "sigmoid", {v2 ? "softmax" : "sigmoid"});
-  e.scale = reader.positive("routed_scaling_factor", v2 ? 1 : 2.5);
+  e.scale = reader.positive("routed_scaling_factor", one_group ? 1 : 2.5);
   const std::string method =
       v2 ? reader.choice("topk_method", "greedy", {"greedy", "group_limited_greedy"})
          : reader.choice("topk_method", "noaux_tc", {"noaux_tc", "greedy"});
   constexpr std::int64_t kGroups = 8, kChosenGroups = 4;
-  const std::int64_t groups =
-      std::max<std::int64_t>(reader.count("n_group", v2 ? 1 : kGroups, kMostExpertGroups), 1);
+  const std::int64_t groups = std::max<std::int64_t>(
+      reader.count("n_group", one_group ? 1 : kGroups, kMostExpertGroups), 1);
   const std::int64_t chosen = std::max<std::int64_t>(
-      reader.count("topk_group", v2 ? 1 : kChosenGroups, kMostExpertGroups), 1);
+      reader.count("topk_group", one_group ? 1 : kChosenGroups, kMostExpertGroups), 1);
   // transformers does not divide the weights of DeepSeek-V2 by their sum.
   e.normalized = !v2 && reader.flag("norm_topk_prob", true);
   if (v2) reader.ignore({"norm_topk_prob"});
@@ -147,28 +149,23 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-/// DeepSeek-V2, V3 and Kimi K2. Multi-token prediction layers (num_nextn_predict_layers), which
-/// serve an additional loss, are left out.
-TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
-  TransformerConfig config = read_gated_decoder(family, reader);
-  read_latent_attention(family, reader, config.attention);
-  read_latent_rotary(family, reader, config);
+/// Dense layers first, then shared and routed experts, chosen by groups.
+void read_deepseek_experts(const Family& family, ConfigReader& reader, TransformerConfig& config) {
   const bool v2 = family.model_type == "deepseek_v2";
-  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
-  // Latent attention has no key/value heads; transformers 5 writes sizes that follow from others.
-  reader.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
   ExpertsConfig& e = config.experts;
   e.experts = static_cast<int>(
       reader.count(reader.name_in_use({"n_routed_experts", "num_experts", "num_local_experts"}),
                    family.experts, kMostExperts));
   e.width = reader.dimension("moe_intermediate_size", family.expert_width);
   const std::int64_t shared = reader.count("n_shared_experts", v2 ? 2 : 1, kMostExperts);
-  const std::int64_t first_dense = reader.count("first_k_dense_replace", v2 ? 0 : 3, kMostLayers);
+  const std::int64_t usual_dense = v2 ? 0 : is_glm(family) ? 1 : 3;
+  const std::int64_t first_dense = reader.count("first_k_dense_replace", usual_dense, kMostLayers);
   const std::int64_t step = reader.dimension("moe_layer_freq", 1, kMostLayers);
   reader.ignore({"num_experts_per_tok", "topk_method", "n_group", "topk_group", "scoring_func",
                  "routed_scaling_factor", "norm_topk_prob"});  // of a model without experts
   reader.refuse({"output_router_logits"});
-  if (e.experts == 0) return config;
+  if (v2) reader.refuse({"mlp_bias"});
+  if (e.experts == 0) return;
   e.experts_per_token =
       read_experts_per_token(reader, "num_experts_per_tok",
                              std::max<std::int64_t>(family.experts_per_token, 1), e.experts);
@@ -178,10 +175,36 @@ TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
     const auto layer = static_cast<std::int64_t>(i);
     config.layers[i].uses_experts = layer >= first_dense && layer % step == 0;
   }
+}
+
+/// DeepSeek-V2, V3 and Kimi K2. Multi-token prediction layers (num_nextn_predict_layers), which
+/// serve an additional loss, are left out.
+TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_gated_decoder(family, reader);
+  read_latent_attention(family, reader, config.attention);
+  read_latent_rotary(family, reader, config);
+  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  // Latent attention has no key/value heads; transformers 5 writes sizes that follow from others.
+  reader.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
+  read_deepseek_experts(family, reader, config);
   return config;
 }
 
-constexpr std::array<Family, 8> kExpertFamilies{
+/// GLM-4.5: grouped attention of which half is rotated, and the experts of DeepSeek-V3.
+TransformerConfig read_glm_experts(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_gated_decoder(family, reader);
+  read_grouped_heads(family, reader, config);
+  constexpr double kRotatedPart = 0.5;
+  read_rotary(family, reader, config, kRotatedPart);
+  config.attention.projection_bias = reader.flag("attention_bias", false);
+  config.attention.query_key_norm = reader.flag("use_qk_norm", false);
+  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  reader.ignore({"num_mtp_layers"});
+  read_deepseek_experts(family, reader, config);
+  return config;
+}
+
+constexpr std::array<Family, 9> kExpertFamilies{
     {{.model_type = "deepseek_v2",
       .architecture = "DeepseekV2ForCausalLM",
       .read = read_deepseek,
@@ -205,6 +228,20 @@ constexpr std::array<Family, 8> kExpertFamilies{
       .experts = 256,
       .experts_per_token = 8,
       .expert_width = 2048},
+     {.model_type = "glm4_moe",
+      .architecture = "Glm4MoeForCausalLM",
+      .read = read_glm_experts,
+      .vocabulary = 151552,
+      .positions = 131072,
+      .hidden = 4096,
+      .layers = 46,
+      .heads = 96,
+      .key_value_heads = 8,
+      .feed_forward = 10944,
+      .experts = 128,
+      .experts_per_token = 8,
+      .expert_width = 1408,
+      .norm_epsilon = 1e-5},
      {.model_type = "gpt_oss",
       .architecture = "GptOssForCausalLM",
       .read = read_experts,

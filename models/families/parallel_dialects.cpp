@@ -99,6 +99,7 @@ constexpr auto kParallelFamilies = std::to_array<Family>({{.model_type = "cohere
                                                            .layers = 40,
                                                            .heads = 64,
                                                            .feed_forward = 22528,
+                                                           .padding = 0,
                                                            .norm_epsilon = 1e-5,
                                                            .rotary_base = 500'000,
                                                            .tied = true},

@@ -285,6 +285,7 @@ TEST(ModelConfigError, SuggestsTheNearestModelType) {
             "  hint: did you mean 'llama'?\n");
   const std::string known =
       "bert, cohere, deepseek_v2, deepseek_v3, falcon, gemma, gemma2, gemma3_text, glm, glm4, "
+      "glm4_moe, "
       "gpt2, "
       "gpt_neox, gpt_oss, granite, grok-1, kimi_k2, llama, mistral, mixtral, mlp, nemotron, olmo, "
       "opt, phi, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, smollm3, starcoder2";

@@ -49,7 +49,9 @@ INSTANTIATE_TEST_SUITE_P(OnTheHub, ParameterCount,
                                          Published{"mixtral-8x7b", 46'702'792'704},      //
                                          Published{"gpt-oss-20b", 20'914'757'184},       //
                                          Published{"deepseek-v2", 235'741'434'880},      //
-                                         Published{"deepseek-v3", 671'026'419'200}),
+                                         Published{"deepseek-v3", 671'026'419'200},      //
+                                         Published{"glm-4.5", 352'797'829'024},          //
+                                         Published{"glm-4.5-air", 106'852'251'264}),
                          [](const auto& instance) {
                            std::string name = instance.param.preset;
                            for (char& c : name)
