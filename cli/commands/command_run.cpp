@@ -47,6 +47,7 @@ struct Running {
   std::optional<Fault> fault;
   std::optional<WeightLayout> layout;  ///< of weights in the format of HuggingFace
   std::optional<Checkpoint> resumed;
+  std::optional<ExternalWeights> weights;  ///< of --init
   TrainingLength length;
   TrainingOptions options;
   // --ranks mpi only
@@ -94,10 +95,11 @@ void check_input_of_all(const RunFlags& flags) {
 void load_checkpoint(Running& running, const RunFlags& flags) {
   const Job& job = running.job;
   running.layout = external_layout(flags.checkpoints, job.model);
-  running.resumed =
-      resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy, running.layout);
+  running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
+  running.weights = initial_weights(flags.checkpoints, job.model, running.layout);
   running.length = training_length(flags, running.resumed ? running.resumed->step : 0);
-  running.options = training_options(flags.optimizer, running.length.total);
+  running.options =
+      training_options(flags.optimizer, job.file.plan.strategy.optimizer, running.length.total);
   running.options.seed = flags.checkpoints.resume.empty()
                              ? static_cast<std::uint64_t>(flags.seed.value_or(1))
                              : running.resumed->seed;
@@ -107,7 +109,6 @@ void load_checkpoint(Running& running, const RunFlags& flags) {
 void prepare(Running& running, const RunFlags& flags) {
   check_input_of_all(flags);
   check_checkpoint_flags(flags.checkpoints);
-  check_optimizer_flags(flags.optimizer);
   if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
     throw UsageError({.where = "--live",
                       .what = "requires '--output'",
@@ -117,6 +118,10 @@ void prepare(Running& running, const RunFlags& flags) {
   static_cast<void>(nccl_for_run(flags));
   running.job = load_job(flags.job);
   Job& job = running.job;
+  check_optimizer_flags(flags.optimizer, job.file.plan.strategy.optimizer);
+  if (is_gpu(flags.device) && job.file.plan.strategy.optimizer == OptimizerKind::kMuon)
+    throw InputError(Diagnostic{"--optimizer", "muon is not supported on GPUs",
+                                "use --device cpu, or --optimizer adamw"});
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
   check_place_of("--output", flags.output.file);
@@ -198,10 +203,12 @@ std::string resume_text(const Running& running, const RunFlags& flags,
 }
 
 CheckpointOptions checkpoints_of(const Running& running, const RunFlags& flags) {
-  CheckpointOptions options = checkpoint_options(flags.checkpoints, running.resumed, running.layout,
-                                                 clock_of(flags) != TimelineClock::kReplay);
+  CheckpointOptions options =
+      checkpoint_options(flags.checkpoints, {running.resumed, running.weights}, running.layout,
+                         clock_of(flags) != TimelineClock::kReplay);
   options.model_config = running.job.file.model_config;
-  options.settings = training_settings(running.options, running.words);
+  options.settings =
+      training_settings(running.options, running.job.file.plan.strategy.optimizer, running.words);
   return options;
 }
 

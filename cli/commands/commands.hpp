@@ -29,16 +29,16 @@ Command make_command(CLI::App& app, CLI::App* (*add)(CLI::App&, Flags&), Run run
 
 /// Adds a command to the program; each is defined in command_NAME.cpp.
 using AddCommand = Command(CLI::App& app);
-AddCommand plan_command, partition_command, simulate_command, run_command, compare_command,
-    calibrate_command, fit_command, explain_command, report_command, sweep_command,
+AddCommand plan_command, partition_command, simulate_command, run_command, convert_command,
+    compare_command, calibrate_command, fit_command, explain_command, report_command, sweep_command,
     validate_command, schedule_command, show_command, export_command, import_command,
     doctor_command, completion_command, man_pages_command;
 
 /// In the order of help, which does not list man-pages: the build calls it.
 inline constexpr AddCommand* kCommands[]{
-    &plan_command,      &partition_command,  &simulate_command, &run_command,    &compare_command,
-    &calibrate_command, &fit_command,        &explain_command,  &report_command, &sweep_command,
-    &validate_command,  &schedule_command,   &show_command,     &export_command, &import_command,
-    &doctor_command,    &completion_command, &man_pages_command};
+    &plan_command,    &partition_command, &simulate_command,   &run_command,      &convert_command,
+    &compare_command, &calibrate_command, &fit_command,        &explain_command,  &report_command,
+    &sweep_command,   &validate_command,  &schedule_command,   &show_command,     &export_command,
+    &import_command,  &doctor_command,    &completion_command, &man_pages_command};
 
 }  // namespace meshwright

@@ -39,24 +39,28 @@ void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags) {
 
 std::optional<WeightLayout> external_layout(const CheckpointFlags& flags, const ModelGraph& model) {
   if (flags.init.empty() && flags.format != "hf") return std::nullopt;
+  return external_layout_of(model, flags.init.empty() ? "--format" : "--init");
+}
+
+WeightLayout external_layout_of(const ModelGraph& model, const std::string& where) {
   std::optional<WeightLayout> layout = weight_layout(model);
   if (!layout)
-    throw InputError(Diagnostic{flags.init.empty() ? "--format" : "--init",
-                                fmt::format("not supported for model_type '{}'", model.family),
-                                "remove it"});
-  return layout;
+    throw InputError(
+        Diagnostic{where, fmt::format("not supported for model_type '{}'", model.family),
+                   where == "--model" ? "use a model of another family" : "remove it"});
+  return std::move(*layout);
+}
+
+ExternalWeights external_weights(const std::string& path, const ModelGraph& model,
+                                 const WeightLayout& layout) {
+  ExternalWeights weights(path, model, layout);
+  if (const std::vector<std::string>& unused = weights.unused(); !unused.empty())
+    print_to_stderr(fmt::format("warning: {}: {} tensors are not used, the first one is '{}'\n",
+                                path, unused.size(), unused.front()));
+  return weights;
 }
 
 namespace {
-
-Checkpoint checkpoint_of_weights(const std::string& path, const ModelGraph& model,
-                                 const WeightLayout& layout) {
-  InitialWeights weights = initial_weights(path, model, layout);
-  if (!weights.unused.empty())
-    print_to_stderr(fmt::format("warning: {}: {} tensors are not used, the first one is '{}'\n",
-                                path, weights.unused.size(), weights.unused.front()));
-  return std::move(weights.checkpoint);
-}
 
 Checkpoint checkpoint_at(const std::string& path, const ModelGraph& model,
                          const Strategy& strategy) {
@@ -88,14 +92,19 @@ Checkpoint newest_checkpoint(const std::string& directory, const ModelGraph& mod
 }  // namespace
 
 std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const ModelGraph& model,
-                                             const Strategy& strategy,
-                                             const std::optional<WeightLayout>& layout) {
-  if (!flags.init.empty()) return checkpoint_of_weights(flags.init, model, layout.value());
+                                             const Strategy& strategy) {
   if (flags.resume.empty()) return std::nullopt;
   std::error_code ignored;
   return std::filesystem::is_directory(flags.resume, ignored)
              ? newest_checkpoint(flags.resume, model, strategy)
              : checkpoint_at(flags.resume, model, strategy);
+}
+
+std::optional<ExternalWeights> initial_weights(const CheckpointFlags& flags,
+                                               const ModelGraph& model,
+                                               const std::optional<WeightLayout>& layout) {
+  if (flags.init.empty()) return std::nullopt;
+  return external_weights(flags.init, model, layout.value());
 }
 
 void check_checkpoint_flags(const CheckpointFlags& flags) {
@@ -124,10 +133,9 @@ void check_checkpoint_flags(const CheckpointFlags& flags) {
          .hint = "save to a directory: a file holds one checkpoint anyway"});
 }
 
-CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
-                                     const std::optional<Checkpoint>& resumed,
+CheckpointOptions checkpoint_options(const CheckpointFlags& flags, const StartingPoint& start,
                                      const std::optional<WeightLayout>& layout, bool trains) {
-  if (!trains && (!flags.save.empty() || resumed))
+  if (!trains && (!flags.save.empty() || start.resumed || start.weights))
     throw InputError(Diagnostic{!flags.save.empty()  ? "--save"
                                 : flags.init.empty() ? "--resume"
                                                      : "--init",
@@ -139,7 +147,8 @@ CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
           .every = flags.every.value_or(0),
           .keep = flags.keep.value_or(0),
           .settings = {},
-          .resume = resumed ? &*resumed : nullptr};
+          .resume = start.resumed ? &*start.resumed : nullptr,
+          .init = start.weights ? &*start.weights : nullptr};
 }
 
 }  // namespace meshwright

@@ -116,6 +116,8 @@ void add_compute_flags(CLI::App& app, FixedChoices& choices) {
              "data type in which weight gradients are accumulated and reduced (default: fp32)");
   add_choice(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
              "attention: fused (flash), or with scores in memory (standard)");
+  add_choice(app, "--optimizer", choices.optimizer, optimizer_from_name, {"adamw", "sgd", "muon"},
+             "optimizer: state in memory and updates (default: adamw)");
 }
 
 /// The number of devices that --stage-devices uses; 1 without it.

@@ -220,7 +220,13 @@ Job load_job(const JobFlags& flags) {
   }
   if (names_published_run(flags.plan_file))
     return job_from_published_run(flags.plan_file, flags.sources);
-  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.sources);
+  if (!flags.plan_file.empty()) {
+    Job job = job_from_file(flags.plan_file, flags.sources);
+    // The only choice that another one does not depend on.
+    if (const auto& optimizer = flags.strategy.choices.optimizer)
+      job.file.plan.strategy.optimizer = *optimizer;
+    return job;
+  }
   for (const auto& [flag, value] : {std::pair("--model", &flags.sources.model),
                                     std::pair("--cluster", &flags.sources.cluster)}) {
     if (value->empty()) {

@@ -22,12 +22,6 @@ constexpr RealRange kClipRange{.smallest = 0, .largest = 1e9};
 constexpr CountRange kStepRange{.smallest = 0, .largest = 1'000'000'000};
 constexpr int kWsdDecayShare = 10;  ///< a tenth of the steps, as MiniCPM (arXiv 2404.06395)
 
-std::optional<OptimizerKind> optimizer_from_name(const std::string& name) {
-  if (name == "adamw") return OptimizerKind::kAdamW;
-  if (name == "sgd") return OptimizerKind::kSgd;
-  return std::nullopt;
-}
-
 std::pair<double, double> betas_from_text(const std::string& text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos)
@@ -87,31 +81,29 @@ void add_rate_flags(CLI::App& command, OptimizerFlags& flags) {
 
 void add_optimizer_flags(CLI::App& command, OptimizerFlags& flags) {
   const OptionGroup group(command, "Optimizer");
-  add_choice(command, "--optimizer", flags.optimizer, optimizer_from_name, {"adamw", "sgd"},
-             "optimizer (default: adamw)");
   add_rate_flags(command, flags);
   command
       .add_option_function<std::string>(
           "--betas", [&flags](const std::string& text) { flags.betas = betas_from_text(text); },
-          "--optimizer adamw: decay rates of the moments (default: 0.9,0.95)")
+          "--optimizer adamw, muon: decay rates of the moments (default: 0.9,0.95)")
       ->type_name("B1,B2");
   add_real(command, "--eps", flags.epsilon, kEpsilonRange,
-           "--optimizer adamw: term of the denominator (default: 1e-8)");
+           "--optimizer adamw, muon: term of the denominator (default: 1e-8)");
   add_real(command, "--momentum", flags.momentum, kBetaRange,
-           "--optimizer sgd: momentum (default: 0.9)");
+           "--optimizer sgd, muon: momentum (default: 0.9, with muon 0.95)");
   add_real(command, "--weight-decay", flags.weight_decay, kWeightDecayRange,
-           "weight decay, decoupled with adamw (default: 0.1)");
+           "weight decay, decoupled except with sgd (default: 0.1)");
   command.add_flag("--no-decay-norm-and-bias", flags.no_decay_norm_and_bias,
                    "no weight decay of norms and biases");
   add_real(command, "--clip", flags.clip, kClipRange,
            "maximum global norm of the gradients; 0: no clipping (default: 1)");
 }
 
-void check_optimizer_flags(const OptimizerFlags& flags) {
-  const bool is_adamw = flags.optimizer.value_or(OptimizerKind::kAdamW) == OptimizerKind::kAdamW;
-  require(is_adamw || !flags.betas, "--betas", "--optimizer adamw");
-  require(is_adamw || !flags.epsilon, "--eps", "--optimizer adamw");
-  require(!is_adamw || !flags.momentum, "--momentum", "--optimizer sgd");
+void check_optimizer_flags(const OptimizerFlags& flags, OptimizerKind optimizer) {
+  const bool is_sgd = optimizer == OptimizerKind::kSgd;
+  require(!is_sgd || !flags.betas, "--betas", "--optimizer adamw");
+  require(!is_sgd || !flags.epsilon, "--eps", "--optimizer adamw");
+  require(optimizer != OptimizerKind::kAdamW || !flags.momentum, "--momentum", "--optimizer sgd");
   const RateDecay decay = flags.schedule.value_or(RateDecay::kConstant);
   require(decay == RateDecay::kWsd || !flags.decay_steps, "--lr-decay", "--lr-schedule wsd");
   if (decay == RateDecay::kConstant && flags.min_rate)
@@ -120,12 +112,14 @@ void check_optimizer_flags(const OptimizerFlags& flags) {
                       .hint = "add --lr-schedule cosine, or remove --min-lr"});
 }
 
-TrainingOptions training_options(const OptimizerFlags& flags, std::int64_t total_steps) {
+TrainingOptions training_options(const OptimizerFlags& flags, OptimizerKind optimizer,
+                                 std::int64_t total_steps) {
+  constexpr float kMuonMomentum = 0.95F;  // of the reference implementation
   TrainingOptions options;
+  if (optimizer == OptimizerKind::kMuon) options.momentum = kMuonMomentum;
   const auto set = [](float& option, const std::optional<double>& flag) {
     if (flag) option = static_cast<float>(*flag);
   };
-  options.optimizer = flags.optimizer.value_or(options.optimizer);
   set(options.learning_rate, flags.rate);
   if (flags.betas) {
     set(options.beta1, flags.betas->first);

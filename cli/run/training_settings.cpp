@@ -30,25 +30,24 @@ std::string text_hash(const TokenText& text) {
 }
 
 std::map<std::string, std::string> training_settings(const TrainingOptions& options,
+                                                     OptimizerKind optimizer,
                                                      const TokenText& text) {
-  const bool is_adamw = options.optimizer == OptimizerKind::kAdamW;
   const RateSchedule& schedule = options.rate_schedule;
   std::map<std::string, std::string> settings{
       {std::string(kText), text_hash(text)},
       {"shuffle", text.shuffle_seed ? "on" : "off"},
-      {"optimizer", is_adamw ? "adamw" : "sgd"},
+      {"optimizer", std::string(name_of(optimizer))},
       {"lr", text_of(options.learning_rate)},
       {"lr-schedule", std::string(name_of(schedule.decay))},
       {"warmup", std::to_string(schedule.warmup)},
       {"weight-decay", text_of(options.weight_decay)},
       {"no-decay-norm-and-bias", options.decays_norms_and_biases ? "off" : "on"},
       {"clip", text_of(options.gradient_clip)}};
-  if (is_adamw) {
+  if (optimizer != OptimizerKind::kSgd) {
     settings["betas"] = fmt::format("{},{}", options.beta1, options.beta2);
     settings["eps"] = text_of(options.epsilon);
-  } else {
-    settings["momentum"] = text_of(options.momentum);
   }
+  if (optimizer != OptimizerKind::kAdamW) settings["momentum"] = text_of(options.momentum);
   if (schedule.decay != RateDecay::kConstant) {
     settings["min-lr"] = text_of(schedule.minimum);
     settings["total-steps"] = std::to_string(schedule.total);

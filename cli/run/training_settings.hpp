@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "core/plan/optimizer.hpp"
 #include "executor/ranks/training_options.hpp"
 
 namespace meshwright {
@@ -13,6 +14,7 @@ std::string text_hash(const TokenText& text);
 
 /// Values of the options by flag, without the seed, and "text" for the training text.
 std::map<std::string, std::string> training_settings(const TrainingOptions& options,
+                                                     OptimizerKind optimizer,
                                                      const TokenText& text);
 
 /// One warning per value that differs; those that either side lacks are not compared.

@@ -165,6 +165,31 @@ std::string read_file(const std::string& path, std::size_t limit) {
   return read_all(file.get(), path, size, limit);
 }
 
+std::string read_part(const std::string& path, std::uint64_t offset, std::size_t size) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) refuse_input(path, fmt::format("cannot open file: {}", reason(errno)), "");
+  std::string content(size, '\0');
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t count =
+        ::pread(file.get(), content.data() + done, size - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse_input(path, fmt::format("cannot read file: {}", reason(errno)), "");
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  content.resize(done);
+  return content;
+}
+
+std::uint64_t size_of_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    refuse_input(path, fmt::format("cannot open file: {}", reason(errno)), "");
+  if (!S_ISREG(status.st_mode)) refuse_input(path, "is not a regular file", "");
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 void write_file(const std::string& path, std::string_view content) {
   if (path == "-") return write_standard_output(content);
   const std::string target = resolved(path);

@@ -17,6 +17,12 @@ inline constexpr std::int64_t kMostRanksInFile = std::int64_t{1} << 24;
 /// directory, or is larger than `limit` bytes.
 std::string read_file(const std::string& path, std::size_t limit = kLargestTextFile);
 
+/// Bytes [offset, offset + size) of a file, fewer at its end. Throws InputError if the file cannot
+/// be read.
+std::string read_part(const std::string& path, std::uint64_t offset, std::size_t size);
+/// In bytes. Throws InputError if there is no such regular file.
+std::uint64_t size_of_file(const std::string& path);
+
 /// Writes to a temporary file in the same directory and renames it to `path`; "-" is standard
 /// output. Throws RuntimeFailure with the system's reason; no temporary file is left behind.
 void write_file(const std::string& path, std::string_view content);

@@ -128,6 +128,8 @@ Strategy read_strategy(JsonObjectReader& reader) {
             "expected one of: fp32, tf32, bf16, fp16, fp8, nvfp4");
   read_word(reader, "attention", attention_from_name, s.attention,
             "expected one of: flash, standard");
+  read_word(reader, "optimizer", optimizer_from_name, s.optimizer,
+            "expected one of: adamw, sgd, muon");
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
   s.precision = read_precision(reader);

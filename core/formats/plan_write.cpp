@@ -70,6 +70,7 @@ Json json_of(const Strategy& s) {
                    {"zero", s.zero},
                    {"dtype", name_of(s.dtype)},
                    {"attention", name_of(s.attention)}});
+  if (s.optimizer != OptimizerKind::kAdamW) json["optimizer"] = name_of(s.optimizer);
   add_data_parallelism(s.data_parallelism, json);
   add_model_parallelism(s.model_parallelism, json);
   add_precision(s.precision, json);

@@ -12,6 +12,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json_value.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {
@@ -69,20 +70,37 @@ struct Element {
 constexpr Element kElements[] = {
     {"F32", 4, read_float32}, {"F16", 2, read_float16}, {"BF16", 2, read_bfloat16}};
 
-/// One entry of the header, with the range of its data.
-struct Entry {
-  NamedTensor tensor;
-  Element element = kElements[0];
-  std::int64_t begin = 0, end = 0;
-};
+using Entry = SafetensorsFile::Entry;
 
-class Reader {
+constexpr const char* kNotComplete =
+    "check that this is a complete safetensors file, such as those written by --save";
+
+[[noreturn]] void refuse(std::string_view where, std::string what, std::string hint) {
+  throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
+}
+
+/// The length of the header of a file with these first bytes.
+std::uint64_t header_length(std::string_view start, std::uint64_t file_size,
+                            std::string_view where) {
+  if (start.size() < kLengthBytes)
+    refuse(where, fmt::format("not a valid safetensors file: only {} bytes long", start.size()),
+           kNotComplete);
+  std::uint64_t length = 0;
+  std::memcpy(&length, start.data(), kLengthBytes);
+  if (length > kLargestTensorHeader || length > file_size - kLengthBytes)
+    refuse(where,
+           fmt::format("not a valid safetensors file: header of {} bytes in a file of {} bytes "
+                       "(maximum header size: {} bytes)",
+                       length, file_size, kLargestTensorHeader),
+           kNotComplete);
+  return length;
+}
+
+/// The metadata and the entries of a header, which the data must fill.
+class Header {
  public:
-  Reader(std::string_view content, std::string_view where) : content_(content), where_(where) {}
-
-  TensorFile read() {
-    const std::string_view header = split_header();
-    const JsonValue json = parse_json(header, std::string(where_) + " (header)");
+  Header(std::string_view text, std::uint64_t data_size, std::string_view where) : where_(where) {
+    const JsonValue json = parse_json(text, std::string(where_) + " (header)");
     const auto* members = json.as<JsonObject>();
     if (members == nullptr)
       refuse(where_, fmt::format("invalid header: expected an object, got {}", describe(json)),
@@ -90,35 +108,13 @@ class Reader {
     for (const JsonMember& member : *members)
       member.key == kMetadata ? read_metadata(member.value) : read_entry(member);
     throw_if_any(problems_);
-    take_data();
-    return std::move(file_);
+    check_data(data_size);
   }
+
+  std::map<std::string, std::string> metadata;
+  std::vector<Entry> entries;
 
  private:
-  static constexpr const char* kNotComplete =
-      "check that this is a complete safetensors file, such as those written by --save";
-
-  [[noreturn]] static void refuse(std::string_view where, std::string what, std::string hint) {
-    throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
-  }
-
-  std::string_view split_header() {
-    if (content_.size() < kLengthBytes)
-      refuse(where_,
-             fmt::format("not a valid safetensors file: only {} bytes long", content_.size()),
-             kNotComplete);
-    std::uint64_t length = 0;
-    std::memcpy(&length, content_.data(), kLengthBytes);
-    if (length > kLargestTensorHeader || length > content_.size() - kLengthBytes)
-      refuse(where_,
-             fmt::format("not a valid safetensors file: header of {} bytes in a file of {} bytes "
-                         "(maximum header size: {} bytes)",
-                         length, content_.size(), kLargestTensorHeader),
-             kNotComplete);
-    data_ = content_.substr(kLengthBytes + length);
-    return content_.substr(kLengthBytes, length);
-  }
-
   void read_metadata(const JsonValue& value) {
     const auto* members = value.as<JsonObject>();
     if (members == nullptr)
@@ -131,7 +127,7 @@ class Reader {
                fmt::format("invalid metadata '{}': expected a string, got {}", member.key,
                            describe(member.value)),
                kNotComplete);
-      file_.metadata[member.key] = *text;
+      metadata[member.key] = *text;
     }
   }
 
@@ -139,30 +135,29 @@ class Reader {
     const std::string place = fmt::format("{}#/{}", where_, member.key);
     JsonObjectReader reader(member.value, place, problems_);
     Entry entry;
-    entry.tensor.name = member.key;
+    entry.name = member.key;
     const std::string type = reader.text("dtype");
     const auto known = std::ranges::find(kElements, type, &Element::name);
     if (problems_.empty() && known == std::end(kElements))
       reader.note("dtype", fmt::format("expected \"F32\", \"F16\" or \"BF16\", got \"{}\"", type),
                   "convert the tensor to fp32");
-    if (problems_.empty()) entry.element = *known;
-    entry.tensor.shape = reader.integers("shape", 0, kMostTensorElements, kMostDimensions);
+    if (problems_.empty()) entry.element = static_cast<std::size_t>(known - kElements);
+    entry.shape = reader.integers("shape", 0, kMostTensorElements, kMostDimensions);
     const std::vector<std::int64_t> offsets =
         reader.integers("data_offsets", 0, static_cast<std::int64_t>(kLargestTensorFile), 2);
     reader.finish();
     if (!problems_.empty()) return;
-    if (offsets.size() != 2 || !agrees(entry.tensor.shape, offsets, entry.element.bytes)) {
+    const std::int64_t bytes = kElements[entry.element].bytes;
+    if (offsets.size() != 2 || !agrees(entry.shape, offsets, bytes)) {
       reader.note("data_offsets",
                   fmt::format("[{}] does not match shape [{}] with {}-byte elements",
-                              fmt::join(offsets, ", "), fmt::join(entry.tensor.shape, ", "),
-                              entry.element.bytes),
-                  fmt::format("give the begin and end of the data, {} bytes per element",
-                              entry.element.bytes));
+                              fmt::join(offsets, ", "), fmt::join(entry.shape, ", "), bytes),
+                  fmt::format("give the begin and end of the data, {} bytes per element", bytes));
       return;
     }
     entry.begin = offsets[0];
     entry.end = offsets[1];
-    entries_.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
 
   /// Avoids overflow by stopping once the product exceeds the largest possible file.
@@ -178,34 +173,33 @@ class Reader {
   }
 
   /// The data must be contiguous and fill the file.
-  void take_data() {
-    std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+  void check_data(std::uint64_t size) {
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
     });
     std::int64_t end = 0;
-    for (Entry& entry : entries_) {
+    for (const Entry& entry : entries) {
       if (entry.begin != end)
-        refuse(fmt::format("{}#/{}/data_offsets", where_, entry.tensor.name),
+        refuse(fmt::format("{}#/{}/data_offsets", where_, entry.name),
                fmt::format("begins at {}, but the previous tensor ends at {}", entry.begin, end),
                "store tensors contiguously, without gaps");
       end = entry.end;
     }
-    if (static_cast<std::uint64_t>(end) != data_.size())
-      refuse(where_, fmt::format("expected {} bytes of tensors, got {}", end, data_.size()),
-             kNotComplete);
-    for (Entry& entry : entries_) {
-      const auto count = static_cast<std::size_t>((entry.end - entry.begin) / entry.element.bytes);
-      entry.tensor.values.resize(count);
-      if (count > 0) entry.element.read(data_.data() + entry.begin, entry.tensor.values);
-      file_.tensors.push_back(std::move(entry.tensor));
-    }
+    if (static_cast<std::uint64_t>(end) != size)
+      refuse(where_, fmt::format("expected {} bytes of tensors, got {}", end, size), kNotComplete);
   }
 
-  std::string_view content_, where_, data_;
-  std::vector<Entry> entries_;
+  std::string_view where_;
   std::vector<Diagnostic> problems_;
-  TensorFile file_;
 };
+
+/// `data`: of this entry.
+std::vector<float> values_of(const Entry& entry, const char* data) {
+  const Element& element = kElements[entry.element];
+  std::vector<float> values(static_cast<std::size_t>((entry.end - entry.begin) / element.bytes));
+  if (!values.empty()) element.read(data, values);
+  return values;
+}
 
 }  // namespace
 
@@ -237,7 +231,36 @@ std::string to_safetensors(const TensorFile& file) {
 }
 
 TensorFile tensors_from_safetensors(std::string_view content, std::string_view where) {
-  return Reader(content, where).read();
+  const std::uint64_t length = header_length(content, content.size(), where);
+  const std::string_view data = content.substr(kLengthBytes + length);
+  Header header(content.substr(kLengthBytes, length), data.size(), where);
+  TensorFile file{.metadata = std::move(header.metadata), .tensors = {}};
+  for (Entry& entry : header.entries) {
+    std::vector<float> values = values_of(entry, data.data() + entry.begin);
+    file.tensors.push_back({std::move(entry.name), std::move(entry.shape), std::move(values)});
+  }
+  return file;
+}
+
+SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
+  const std::uint64_t size = size_of_file(path_);
+  const std::uint64_t length = header_length(read_part(path_, 0, kLengthBytes), size, path_);
+  data_begin_ = static_cast<std::int64_t>(kLengthBytes + length);
+  const std::string text = read_part(path_, kLengthBytes, static_cast<std::size_t>(length));
+  Header header(text, size - static_cast<std::uint64_t>(data_begin_), path_);
+  metadata_ = std::move(header.metadata);
+  entries_ = std::move(header.entries);
+}
+
+std::vector<float> SafetensorsFile::values(const Entry& entry) const {
+  const std::string data = read_part(path_, static_cast<std::uint64_t>(data_begin_ + entry.begin),
+                                     static_cast<std::size_t>(entry.end - entry.begin));
+  if (std::ssize(data) != entry.end - entry.begin)
+    refuse(path_,
+           fmt::format("expected {} bytes of '{}', got {}", entry.end - entry.begin, entry.name,
+                       data.size()),
+           "do not change the file while it is read");
+  return values_of(entry, data.data());
 }
 
 }  // namespace meshwright

@@ -37,4 +37,27 @@ std::string to_safetensors(const TensorFile& file);
 /// trailing data. Linear in the content.
 TensorFile tensors_from_safetensors(std::string_view content, std::string_view where);
 
+/// A file of which one tensor at a time is in memory.
+class SafetensorsFile {
+ public:
+  struct Entry {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::size_t element = 0;          ///< its type, in a table of the implementation
+    std::int64_t begin = 0, end = 0;  ///< of its data, after the header
+  };
+  /// Reads the header. Throws as tensors_from_safetensors(), and if the file cannot be read.
+  explicit SafetensorsFile(std::string path);
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<Entry>& entries() const { return entries_; }  ///< in the order of their data
+  /// From several threads at once.
+  std::vector<float> values(const Entry& entry) const;
+
+ private:
+  std::string path_;
+  std::int64_t data_begin_ = 0;
+  std::map<std::string, std::string> metadata_;
+  std::vector<Entry> entries_;
+};
+
 }  // namespace meshwright

@@ -16,8 +16,12 @@ namespace {
 /// Bytes per parameter of mixed-precision AdamW (Rajbhandari et al., arXiv 1910.02054, section
 /// 3.1). With weights and gradients, unsharded: 2 + 4 + 12 = 18 with fp32 gradients, 2 + 2 + 16 =
 /// 20 with 16-bit ones, as in the table of Megatron-LM's docs on the distributed optimizer.
-constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
 constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
+
+/// Of the first and second moments; only the first with SGD.
+std::int64_t moment_bytes(const Strategy& strategy) {
+  return moment_count(strategy.optimizer) * kFloat32Bytes;
+}
 
 bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
 
@@ -28,7 +32,7 @@ bool shards_are_masters(const Strategy& strategy, const TrainerMemory& memory) {
 
 /// fp32 weights need no master copy; 16-bit gradients need an fp32 copy for the update.
 std::int64_t optimizer_bytes(const Strategy& strategy) {
-  return kMomentBytes + (weights_are_fp32(strategy.dtype) ? 0 : kMasterBytes) +
+  return moment_bytes(strategy) + (weights_are_fp32(strategy.dtype) ? 0 : kMasterBytes) +
          (gradient_bytes(strategy) < kFloat32Bytes ? kFloat32Bytes : 0);
 }
 
@@ -45,11 +49,13 @@ std::int64_t widening_bytes(const Strategy& strategy) {
   return gradient < kFloat32Bytes ? gradient + kFloat32Bytes : 0;
 }
 
-/// Traffic of AdamW per parameter: fp32 gradient, both moments, master weight, stored weight.
-std::int64_t adam_bytes(Dtype dtype) {
+/// Traffic of an update per parameter: fp32 gradient, the moments, master weight, stored weight.
+/// Muon's products are not counted.
+std::int64_t update_bytes(const Strategy& strategy) {
+  const Dtype dtype = strategy.dtype;
   const std::int64_t weight =
       weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
-  return kFloat32Bytes + 2 * kMomentBytes + weight;
+  return kFloat32Bytes + 2 * moment_bytes(strategy) + weight;
 }
 
 /// Updates of 16-bit and of fp32 weights are different kernels, measured separately.
@@ -205,7 +211,7 @@ ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory&
   const bool masters = shards_are_masters(strategy, memory);
   return {.weights = masters ? kMasterBytes : stored_element(strategy.dtype).value,
           .gradients = held_gradient_bytes(strategy, gradient_bytes(memory, strategy.dtype)),
-          .optimizer = masters ? kMomentBytes : optimizer_bytes(strategy),
+          .optimizer = masters ? moment_bytes(strategy) : optimizer_bytes(strategy),
           .unreduced = held_gradient_bytes(strategy, memory.unreduced_gradient_bytes)};
 }
 
@@ -259,7 +265,7 @@ Work optimizer_work(const LoweringContext& context, const Strategy& strategy, Pi
   const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;
   const std::int64_t gradient = gradient_bytes(strategy);
   const std::int64_t per_parameter = widening_bytes(strategy) + kNormAndClipBytes +
-                                     adam_bytes(strategy.dtype) +
+                                     update_bytes(strategy) +
                                      (copies ? 2 * stored_element(strategy.dtype).value : 0);
   std::int64_t held = 0;
   for_each_part_on(context, device, [&](std::size_t part) {
@@ -279,7 +285,7 @@ Bytes optimizer_state_bytes(const Strategy& strategy) { return Bytes(optimizer_b
 
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
                         std::vector<WorkPart>& parts) {
-  return update_work(share, share * (before + adam_bytes(strategy.dtype)), strategy.dtype, false,
+  return update_work(share, share * (before + update_bytes(strategy)), strategy.dtype, false,
                      parts);
 }
 
@@ -289,8 +295,7 @@ Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& par
 
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
                          std::vector<WorkPart>& parts) {
-  return update_work(parameters, parameters * adam_bytes(strategy.dtype), strategy.dtype, true,
-                     parts);
+  return update_work(parameters, parameters * update_bytes(strategy), strategy.dtype, true, parts);
 }
 
 }  // namespace meshwright

@@ -17,6 +17,7 @@
 #include "core/plan/parallel_sizes.hpp"
 #include "core/plan/precision.hpp"
 #include "core/plan/recompute.hpp"
+#include "core/plan/optimizer.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
@@ -42,6 +43,7 @@ struct Strategy {
   /// 1: optimizer state, 2: also gradients, 3: also parameters (FSDP).
   int zero = 0;
   Dtype dtype = Dtype::kBf16;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
   DataParallelism data_parallelism;
   ModelParallelism model_parallelism = {};

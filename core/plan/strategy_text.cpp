@@ -97,6 +97,7 @@ std::string strategy_text(const Strategy& s) {
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
   if (s.zero == 3) text += fully_sharded_text(s);
   text += data_parallelism_text(s) + model_parallelism_text(s);
+  if (s.optimizer != OptimizerKind::kAdamW) text += fmt::format(", {}", name_of(s.optimizer));
   return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
 }
 

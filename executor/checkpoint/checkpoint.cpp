@@ -9,6 +9,7 @@
 #include "executor/checkpoint/external_weights.hpp"
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/ranks/copies_in_pieces.hpp"
+#include "executor/training/owned_blocks.hpp"
 #include "executor/training/run_report.hpp"
 #include "executor/training/training_actions.hpp"
 
@@ -22,6 +23,11 @@ bool is_replica(const Strategy& strategy, const RankCoordinate& at) {
   const DataParallelKind kind = strategy.data_parallelism.kind;
   const bool is_plain = kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing;
   return is_plain && strategy.zero == 0 && !is_first_replica(at);
+}
+
+/// SGD has no second moments.
+bool has_state(const Strategy& strategy, StateKind kind) {
+  return kind != StateKind::kSecondMoment || moment_count(strategy.optimizer) > 1;
 }
 
 std::vector<ParameterValues> own_state(TrainingActions& actions, StateKind kind) {
@@ -126,11 +132,13 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
   if (collects)
     for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
       for_each_state_kind([&](StateKind kind, std::string_view) {
+        if (!has_state(actions.rank().strategy, kind)) return;
         values_of(whole.parameters[tensor.name], kind) = zeros<float>(
             static_cast<std::size_t>(elements_of(parameter)), actions.rank().progress.beats);
       });
     });
   for_each_state_kind([&](StateKind kind, std::string_view) {
+    if (!has_state(actions.rank().strategy, kind)) return;
     std::vector<ParameterValues> own = own_state(actions, kind);
     if (!collects) return send_state(communicator, std::move(own));
     put(whole, model, kind, own);
@@ -185,6 +193,7 @@ void restore(RankContext& rank, StageParameters& parameters, bool expert,
   ParameterRun& run = parameters.run(expert);
   const std::vector<ParameterPiece>& pieces = run.layout().pieces;
   for_each_state_kind([&](StateKind kind, std::string_view) {
+    if (!has_state(rank.strategy, kind)) return;
     const std::vector<float> held = held_values(rank, parameters, expert, checkpoint, kind);
     if (kind == StateKind::kWeights && !run.layout().shards_weights)
       for (const ParameterPiece& piece : pieces)
@@ -203,6 +212,49 @@ void restore(RankContext& rank, StageParameters& parameters, bool expert,
 }
 
 }  // namespace
+
+namespace {
+
+/// The whole parameter is in memory, but no other one.
+void initialize(RankContext& rank, ParameterRun& run, const ParameterShard& shard,
+                const ExternalWeights& weights) {
+  const Tensor& tensor = rank.model.tensors[shard.tensor.index()];
+  std::vector<float> held =
+      zeros<float>(static_cast<std::size_t>(shard.elements()), rank.progress.beats);
+  {
+    const std::vector<float> whole = weights.values(tensor);
+    std::size_t place = 0;
+    for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
+      if (number >= 0) held[place] = whole[static_cast<std::size_t>(number)];
+      beat_occasionally(rank.progress.beats, ++place);
+    });
+  }
+  const Block all = block_of(shard);
+  const auto cast_to = [&](const Vector& to, const Block& block) {
+    rank.run(rank.kernels.cast,
+             {.x = {held.data() + (block.begin - all.begin), block.size(), Dtype::kFp32}, .y = to});
+  };
+  for (std::size_t p = 0; p < run.layout().pieces.size(); ++p) {
+    const ParameterPiece& piece = run.layout().pieces[p];
+    const Block block = intersection(piece.all, all), own = intersection(piece.own, all);
+    if (block.size() > 0 && !run.layout().shards_weights) cast_to(run.weights(block), block);
+    if (own.size() == 0) continue;
+    const std::int64_t first = own.begin - piece.own.begin;
+    if (run.layout().shards_weights) cast_to(part_of(run.own_weights(p), first, own.size()), own);
+    if (run.layout().has_state && run.has_master())
+      rank.copy(run.master(p).data() + first, held.data() + (own.begin - all.begin),
+                static_cast<std::size_t>(own.size()) * sizeof(float));
+  }
+  rank.wait();
+}
+
+}  // namespace
+
+void initialize(TrainingActions& actions, const ExternalWeights& weights) {
+  for (StageParameters* parameters : actions.held_parameters())
+    for (const ParameterShard& shard : parameters->shards().shards)
+      initialize(actions.rank(), parameters->run(shard.expert), shard, weights);
+}
 
 void restore(TrainingActions& actions, const Checkpoint& checkpoint) {
   for (StageParameters* parameters : actions.held_parameters())

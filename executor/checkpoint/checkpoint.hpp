@@ -2,8 +2,8 @@
 /// --resume.
 ///
 /// A safetensors file (core/formats/safetensors.hpp) with three unsharded fp32 tensors per model
-/// parameter: NAME, NAME.first_moment and NAME.second_moment (of AdamW). The metadata record the
-/// format, model, seed, training step and position in the text, and the settings of the run as
+/// parameter: NAME, NAME.first_moment and NAME.second_moment (not with SGD). The metadata record
+/// the format, model, seed, training step and position in the text, and the settings of the run as
 /// "setting.NAME". With an asynchronous parameter
 /// server every worker resumes from the weights it pulled last: N workers add N tensors per
 /// parameter, NAME.worker_0 and so on, and the metadata key "workers". A plan with the same number
@@ -24,6 +24,7 @@
 
 namespace meshwright {
 
+class ExternalWeights;
 class TrainingActions;
 
 struct ParameterState {
@@ -66,6 +67,7 @@ struct CheckpointOptions {
   int keep = 0;                          ///< newest checkpoints left in the directory; 0: all
   std::map<std::string, std::string> settings = {};  ///< see Checkpoint
   const Checkpoint* resume = nullptr;
+  const ExternalWeights* init = nullptr;  ///< weights to start from, instead of `resume`
   std::int64_t first_step() const { return resume == nullptr ? 0 : resume->step; }
   /// Whether a checkpoint is due after step number `step` of `steps` in this run.
   bool saves_after(int step, int steps) const {

@@ -1,6 +1,7 @@
 // The file format of checkpoints, and the checks of files to resume from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <optional>
@@ -99,8 +100,14 @@ class ParameterFinder {
 
   /// Moves the tensors into the checkpoint, which has this number of workers.
   void take(std::size_t workers, Checkpoint& checkpoint) {
+    // SGD has no second moments, converted weights have none.
+    const auto has_any = [&](std::string_view suffix) {
+      return std::ranges::any_of(names_,
+                                 [&](const std::string& name) { return name.ends_with(suffix); });
+    };
     for_each_parameter(model_, [&](const Tensor& tensor, const ParameterTensor& parameter) {
       for_each_state_kind([&](StateKind kind, std::string_view suffix) {
+        if (kind != StateKind::kWeights && !has_any(suffix)) return;
         values_of(checkpoint.parameters[tensor.name], kind) =
             values(tensor.name + std::string(suffix), parameter);
       });
@@ -165,8 +172,9 @@ std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
     file.metadata[std::string(kSettingPrefix) + name] = value;
   for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
     for_each_state_kind([&](StateKind kind, std::string_view suffix) {
-      file.tensors.push_back({tensor.name + std::string(suffix), parameter.shape,
-                              values_of(checkpoint.parameters.at(tensor.name), kind)});
+      const std::vector<float>& values = values_of(checkpoint.parameters.at(tensor.name), kind);
+      if (!values.empty() || kind == StateKind::kWeights)
+        file.tensors.push_back({tensor.name + std::string(suffix), parameter.shape, values});
     });
     if (checkpoint.of_workers.empty()) return;
     const std::vector<std::vector<float>>& workers = checkpoint.of_workers.at(tensor.name);

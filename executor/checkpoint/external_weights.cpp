@@ -116,77 +116,69 @@ std::vector<std::string> files_at(const std::string& path) {
                     "set a folder written by save_pretrained() of transformers, or a file"});
 }
 
-/// Fills the parameters of a model from tensors of files.
-class WeightReader {
- public:
-  WeightReader(const std::string& path, const ModelGraph& model, const WeightLayout& layout)
-      : path_(path), uses_(uses_of(model, layout)) {
-    for (const auto& [name, uses] : uses_) {
-      missing_.insert(name);
-      if (const std::size_t dot = name.find('.'); dot != std::string::npos)
-        without_prefix_[name.substr(dot + 1)] = name;
-    }
-    for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
-      result_.checkpoint.parameters[tensor.name].weights.resize(
-          static_cast<std::size_t>(elements_of(parameter)));
-    });
-  }
-
-  void read(const std::string& file) {
-    for (NamedTensor& tensor :
-         tensors_from_safetensors(read_file(file, kLargestTensorFile), file).tensors)
-      take(tensor, file);
-  }
-
-  InitialWeights finish() {
-    constexpr std::size_t kMostProblems = 10;
-    for (const std::string& name : missing_)
-      if (problems_.size() < kMostProblems)
-        problems_.push_back(
-            {path_, fmt::format("missing tensor '{}'", name), suggest(name, result_.unused)});
-    throw_if_any(problems_);
-    return std::move(result_);
-  }
-
- private:
-  void take(const NamedTensor& tensor, const std::string& file) {
-    auto found = uses_.find(tensor.name);
-    if (found == uses_.end())
-      if (const auto full = without_prefix_.find(tensor.name); full != without_prefix_.end())
-        found = uses_.find(full->second);
-    if (found == uses_.end()) return result_.unused.push_back(tensor.name);
-    missing_.erase(found->first);
-    const std::vector<std::int64_t> expected = shape_in_file(found->second);
-    if (tensor.shape != expected)
-      return problems_.push_back(
-          {fmt::format("{}#/{}", file, tensor.name),
-           fmt::format("shape mismatch: expected [{}], got [{}]", fmt::join(expected, ", "),
-                       fmt::join(tensor.shape, ", ")),
-           "set the weights of the model in --model"});
-    const std::int64_t columns = columns_in_file(found->second);
-    for (const Use& use : found->second) {
-      std::vector<float>& to = result_.checkpoint.parameters.at(use.parameter->name).weights;
-      for_each_element_of(use, columns, [&](std::size_t ours, std::size_t theirs) {
-        to[ours] = tensor.values[theirs];
-      });
-    }
-  }
-
-  std::string path_;
-  Uses uses_;
-  std::set<std::string> missing_;
-  std::map<std::string, std::string, std::less<>> without_prefix_;
-  std::vector<Diagnostic> problems_;
-  InitialWeights result_;
-};
-
 }  // namespace
 
-InitialWeights initial_weights(const std::string& path, const ModelGraph& model,
-                               const WeightLayout& layout) {
-  WeightReader reader(path, model, layout);
-  for (const std::string& file : files_at(path)) reader.read(file);
-  return reader.finish();
+ExternalWeights::ExternalWeights(const std::string& path, const ModelGraph& model,
+                                 WeightLayout layout)
+    : layout_(std::move(layout)) {
+  const Uses uses = uses_of(model, layout_);
+  std::map<std::string, std::string, std::less<>> without_prefix;
+  for (const auto& [name, of] : uses)
+    if (const std::size_t dot = name.find('.'); dot != std::string::npos)
+      without_prefix[name.substr(dot + 1)] = name;
+  std::vector<Diagnostic> problems;
+  for (const std::string& file : files_at(path)) {
+    files_.emplace_back(file);
+    for (const SafetensorsFile::Entry& entry : files_.back().entries()) {
+      auto found = uses.find(entry.name);
+      if (found == uses.end())
+        if (const auto full = without_prefix.find(entry.name); full != without_prefix.end())
+          found = uses.find(full->second);
+      if (found == uses.end()) {
+        unused_.push_back(entry.name);
+        continue;
+      }
+      places_[found->first] = {files_.size() - 1, entry, columns_in_file(found->second)};
+      if (const auto expected = shape_in_file(found->second); entry.shape != expected)
+        problems.push_back({fmt::format("{}#/{}", file, entry.name),
+                            fmt::format("shape mismatch: expected [{}], got [{}]",
+                                        fmt::join(expected, ", "), fmt::join(entry.shape, ", ")),
+                            "set the weights of the model in --model"});
+    }
+  }
+  constexpr std::size_t kMostProblems = 10;
+  for (const auto& [name, of] : uses)
+    if (!places_.contains(name) && problems.size() < kMostProblems)
+      problems.push_back({path, fmt::format("missing tensor '{}'", name), suggest(name, unused_)});
+  throw_if_any(problems);
+}
+
+std::vector<float> ExternalWeights::values(const Tensor& parameter) const {
+  std::vector<float> values(
+      static_cast<std::size_t>(elements_of(std::get<ParameterTensor>(parameter.shape))));
+  const std::string* in_memory = nullptr;
+  std::vector<float> tensor;
+  for (const WeightPart& part : layout_.at(parameter.name)) {
+    const Place& place = places_.at(part.tensor);
+    if (in_memory == nullptr || *in_memory != part.tensor) {
+      tensor.clear();
+      tensor.shrink_to_fit();
+      tensor = files_[place.file].values(place.entry);
+      in_memory = &part.tensor;
+    }
+    for_each_element_of(
+        {&parameter, &part}, place.columns,
+        [&](std::size_t ours, std::size_t theirs) { values[ours] = tensor[theirs]; });
+  }
+  return values;
+}
+
+Checkpoint to_checkpoint(const ExternalWeights& weights, const ModelGraph& model) {
+  Checkpoint checkpoint;
+  for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor&) {
+    checkpoint.parameters[tensor.name].weights = weights.values(tensor);
+  });
+  return checkpoint;
 }
 
 void write_model_directory(const std::string& path, const std::string& model_config) {

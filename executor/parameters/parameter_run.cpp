@@ -15,6 +15,20 @@ Vector within(const Vector& of, const Block& block, std::int64_t first) {
   return part_of(of, block.begin - first, block.size());
 }
 
+std::vector<float> owned_part(RankContext& rank, const RunLayout& layout,
+                              std::span<const float> all) {
+  std::vector<float> owned;
+  owned.reserve(static_cast<std::size_t>(layout.own_elements()));
+  for (const ParameterPiece& piece : layout.pieces)
+    for_each_piece(piece.own.size(), PieceLimits().elements,
+                   [&](std::int64_t first, std::int64_t count) {
+                     const auto begin = all.begin() + piece.own.begin + first;
+                     owned.insert(owned.end(), begin, begin + count);
+                     rank.progress.beats.fetch_add(1, std::memory_order_relaxed);
+                   });
+  return owned;
+}
+
 }  // namespace
 
 ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const float> initial)
@@ -31,15 +45,10 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.shards_gradients ? own : elements_,
                            Dtype::kFp32);
   clear_gradients();
-  std::vector<float> owned;
-  owned.reserve(static_cast<std::size_t>(own));
-  for (const ParameterPiece& piece : layout_.pieces)
-    for_each_piece(piece.own.size(), PieceLimits().elements,
-                   [&](std::int64_t first, std::int64_t count) {
-                     const auto begin = initial.begin() + piece.own.begin + first;
-                     owned.insert(owned.end(), begin, begin + count);
-                     rank.progress.beats.fetch_add(1, std::memory_order_relaxed);
-                   });
+  const bool has_masters =
+      layout_.has_state && (rank.dtype != Dtype::kFp32 || layout_.state_on_host);
+  const std::vector<float> owned =
+      starts_from_own || has_masters ? owned_part(rank, layout_, initial) : std::vector<float>();
   const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
   // All versions, so that first-touch page faults do not fall into the first step.
   for (OwnedMatrix& version : weights_)
@@ -57,8 +66,8 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
     return made;
   };
   first_moment_ = state();
-  second_moment_ = state();
-  if (rank.dtype == Dtype::kFp32 && !layout_.state_on_host) return;
+  if (moment_count(rank.strategy.optimizer) > 1) second_moment_ = state();
+  if (!has_masters) return;
   if (layout_.state_on_host) host_gradients_ = state();
   master_ = state();
   rank.run(rank.kernels.cast, {.x = {owned.data(), own, Dtype::kFp32}, .y = flat(master_.view())});
@@ -174,7 +183,7 @@ std::span<float> ParameterRun::gradients_for_update(std::size_t piece) {
 std::span<float> ParameterRun::master(std::size_t piece) { return own(master_, piece); }
 std::span<float> ParameterRun::first_moment(std::size_t piece) { return own(first_moment_, piece); }
 std::span<float> ParameterRun::second_moment(std::size_t piece) {
-  return own(second_moment_, piece);
+  return second_moment_.empty() ? std::span<float>() : own(second_moment_, piece);
 }
 
 void ParameterRun::clear_gradients() {

@@ -60,7 +60,7 @@ class ParameterRun {
   std::span<float> gradients_for_update(std::size_t piece);
   std::span<float> master(std::size_t piece);  ///< if has_master()
   std::span<float> first_moment(std::size_t piece);
-  std::span<float> second_moment(std::size_t piece);
+  std::span<float> second_moment(std::size_t piece);  ///< empty with SGD
   /// Whether there are separate fp32 master weights: for 16-bit weights, and with offloading.
   bool has_master() const { return !master_.empty(); }
 

@@ -16,15 +16,13 @@ struct RoutingGroups {
   int nodes = 0;  ///< nodes that the experts are spread over, for ExpertRouting::node_limit
 };
 
-enum class OptimizerKind : std::uint8_t { kAdamW, kSgd };
-
+/// The optimizer itself is part of the plan (Strategy::optimizer).
 struct TrainingOptions {
   std::uint64_t seed = 1;  ///< for initial parameters and dropout
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
   float learning_rate = 1e-3F;  ///< peak of rate_schedule
   RateSchedule rate_schedule = {};
   float beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F;  ///< of AdamW
-  float momentum = 0.9F;                               ///< of SGD
+  float momentum = 0.9F;                               ///< of SGD and Muon
   float weight_decay = 0.1F;
   bool decays_norms_and_biases = true;  ///< false: no weight decay on them
   float gradient_clip = 1;              ///< maximum global gradient norm; infinite: no clipping

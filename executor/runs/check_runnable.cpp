@@ -13,6 +13,20 @@ void add_problem(std::vector<Diagnostic>& problems, std::string where, std::stri
   problems.push_back({std::move(where), std::move(what), std::move(hint)});
 }
 
+/// Muon updates whole matrices.
+void add_problems_of_muon(const Strategy& s, std::vector<Diagnostic>& problems) {
+  const auto refuse = [&](const std::string& what, const char* hint) {
+    add_problem(problems, "--optimizer", fmt::format("muon is not supported with {}", what), hint);
+  };
+  if (s.zero > 0)
+    refuse(fmt::format("ZeRO {}, which shards matrices over data ranks", s.zero), "use --zero 0");
+  if (has_servers(s.data_parallelism.kind))
+    refuse("parameter servers", "use --data-parallel collective");
+  if (s.data_parallelism.offload_optimizer)
+    refuse("offloaded optimizer state", "remove --offload-optimizer");
+  if (s.degrees.expert_tensor > 1) refuse("experts sharded over tensor ranks", "use --etp 1");
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model) {
@@ -27,6 +41,7 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
     add_problem(problems, "--grad-dtype",
                 fmt::format("gradients in {} are not supported", name_of(s.precision.gradients)),
                 "use fp32");
+  if (s.optimizer == OptimizerKind::kMuon) add_problems_of_muon(s, problems);
   const auto looks_ahead = [](const Operator& op) {
     const auto* attention = std::get_if<Attention>(&op.shape);
     return attention != nullptr && !attention->causal;
@@ -51,7 +66,7 @@ std::vector<Diagnostic> check_validation(const Strategy& strategy) {
   if (has_servers(kind) || kind == DataParallelKind::kOneProcess)
     add_problem(problems, "--validation",
                 fmt::format("not supported by '--data-parallel {}'", name_of(kind)),
-                "use --data-parallel all-reduce");
+                "use --data-parallel collective");
   return problems;
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/plan/weight_versions.hpp"
+#include "executor/checkpoint/external_weights.hpp"
 #include "executor/launch/shared_flag.hpp"
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/runs/gather_reports.hpp"
@@ -124,6 +125,7 @@ class Training {
     if (spans) all_actions.actions = &*spans;
     const CheckpointOptions& checkpoints = request_.checkpoints;
     if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
+    if (checkpoints.init != nullptr) initialize(actions, *checkpoints.init);
     const auto inject_into = [&](TaskId task) { inject_nan(actions, task); };
     if (covers_all_steps_) {
       run_all_steps(communicator, progress, all_actions, inject_into, [&](int step) {

@@ -29,12 +29,27 @@ void OptimizerStep::update(StageParameters& parameters, bool expert, const Block
       update_until(block.begin);
       balance_experts(run, shard, block);
       next.range.begin = block.end;
+    } else if (rank_.strategy.optimizer == OptimizerKind::kMuon &&
+               is_orthogonalized(rank_.model, shard)) {
+      MW_CHECK(block.size() == shard.elements());
+      update_until(block.begin);
+      update_by_muon(run, shard, number.step);
+      next.range.begin = block.end;
     } else if (const float decay = weight_decay_of(shard); decay != next.weight_decay) {
       update_until(block.begin);
       next.weight_decay = decay;
     }
   }
   update_until(range.end);
+}
+
+void OptimizerStep::update_by_muon(ParameterRun& run, const ParameterShard& shard,
+                                   std::int64_t step) {
+  const float rate = learning_rate_at(options_.learning_rate, options_.rate_schedule, step);
+  muon_.update(run, shard,
+               {.learning_rate = rate,
+                .weight_decay = weight_decay_of(shard),
+                .gradient_scale = rank_.on_host(norm_.clip_factor())});
 }
 
 float OptimizerStep::weight_decay_of(const ParameterShard& shard) const {
@@ -80,8 +95,7 @@ double OptimizerStep::mean_rows_of(TensorId correction) const {
   MW_CHECK(false);
 }
 
-/// SGD keeps its velocity in the first moments, and the second ones stay zero, so that a checkpoint
-/// has the same tensors and a plan the same memory with every optimizer.
+/// SGD keeps its velocity in the first moments.
 void OptimizerStep::update_by_gradient(ParameterRun& run, const GradientUpdate& update) {
   const float rate =
       learning_rate_at(options_.learning_rate, options_.rate_schedule, update.number.step);
@@ -95,7 +109,7 @@ void OptimizerStep::update_by_gradient(ParameterRun& run, const GradientUpdate& 
         has_master ? part_of(run.master(piece), block, first) : floats_of(weights);
     const Vector parameter = has_master && !run.layout().state_on_host ? weights : Vector{};
     const std::span<float> first_moment = part_of(run.first_moment(piece), block, first);
-    if (options_.optimizer == OptimizerKind::kSgd)
+    if (rank_.strategy.optimizer == OptimizerKind::kSgd)
       return rank_.run(rank_.kernels.sgd,
                        {.master = master,
                         .velocity = first_moment,

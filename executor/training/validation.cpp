@@ -7,8 +7,19 @@
 #include <stdexcept>
 
 #include "executor/tasks/forward_tasks.hpp"
+#include "executor/tasks/forwarding_actions.hpp"
 
 namespace meshwright {
+namespace {
+
+/// Leaves the callback of a decorator that also runs training steps in place.
+class WithoutWaitCallback final : public ForwardingActions {
+ public:
+  using ForwardingActions::ForwardingActions;
+  void set_wait_callback(std::function<void(bool begins)> /*callback*/) override {}
+};
+
+}  // namespace
 
 Validation::Validation(const RunnableGraph& runnable, TrainingActions& actions,
                        Communicator& communicator, RankProgress& progress,
@@ -23,13 +34,14 @@ Validation::Validation(const RunnableGraph& runnable, TrainingActions& actions,
 
 double Validation::mean_loss() {
   LossSums::Sum share;
+  WithoutWaitCallback actions(actions_);
   actions_.begin_validation(*options_.text);
   for (std::int64_t batch = 0; batch < options_.batches; ++batch) {
     actions_.begin_step(static_cast<int>(batch));
     // The times are not used: by the wall clock no task waits.
     RankClock clock(TimelineClock::kWall, std::chrono::steady_clock::now(), LinkTime::kReal,
                     &progress_.must_stop, &progress_.beats);
-    run_tasks(runnable_, tasks_, communicator_, actions_, clock, progress_);
+    run_tasks(runnable_, tasks_, communicator_, actions, clock, progress_);
     actions_.settle();
     share.loss += actions_.loss_sum();
     share.tokens += actions_.loss_tokens();

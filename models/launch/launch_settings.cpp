@@ -21,6 +21,8 @@ std::vector<std::string> unsupported_settings(const Plan& plan, KnownBuckets kno
   if (d.kind != DataParallelKind::kCollective)
     notes.push_back(
         fmt::format("data parallelism '{}' (collectives are used instead)", name_of(d.kind)));
+  if (const OptimizerKind optimizer = plan.strategy.optimizer; optimizer != OptimizerKind::kAdamW)
+    notes.push_back(fmt::format("optimizer '{}' (AdamW is used instead)", name_of(optimizer)));
   if (!plan.device_of_stage.empty()) notes.emplace_back("manual stage placement");
   const BucketRule rule = d.buckets.rule;
   const bool is_known = rule == known.own || (rule == BucketRule::kBytes && known.sized);

@@ -33,6 +33,7 @@ Strategy with_fixed_choices(Strategy s, const FixedChoices& fixed) {
   take(fixed.recompute, s.recompute);
   take(fixed.dtype, s.dtype);
   take(fixed.attention, s.attention);
+  take(fixed.optimizer, s.optimizer);
   DataParallelism& d = s.data_parallelism;
   take(fixed.buckets, d.buckets);
   take(fixed.overlap_gather, d.overlap_gather);
@@ -55,6 +56,7 @@ Strategy smallest_strategy(const FixedChoices& fixed) {
   s.precision = fixed.precision;
   take(fixed.dtype, s.dtype);
   take(fixed.attention, s.attention);
+  take(fixed.optimizer, s.optimizer);
   return s;
 }
 

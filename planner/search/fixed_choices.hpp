@@ -26,6 +26,7 @@ struct FixedChoices : FixedSizes {
   std::optional<Recompute> recompute;
   std::optional<Dtype> dtype;
   std::optional<AttentionAlgorithm> attention;
+  std::optional<OptimizerKind> optimizer;  ///< not searched: default AdamW
   // Members of DataParallelism and ModelParallelism.
   std::optional<GradientBuckets> buckets;
   std::optional<bool> overlap_gather, reshard_after_forward, offload_optimizer, tensor_overlap;

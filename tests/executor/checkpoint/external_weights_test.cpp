@@ -32,7 +32,7 @@ Checkpoint numbered(const ModelGraph& model) {
   return checkpoint;
 }
 
-class ExternalWeights : public testing::Test {
+class WeightFiles : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::path(testing::TempDir()) /
@@ -53,7 +53,7 @@ const NamedTensor& tensor_named(const TensorFile& file, std::string_view name) {
 
 // H = 2, one head of 2, one key head: the fused matrix is [2, 6] with rows (0..5) and (6..11)
 // counted from the first element f. Keys are columns 2 and 3; torch stores them as [out, in].
-TEST_F(ExternalWeights, TransposesAndSplitsMatrices) {
+TEST_F(WeightFiles, TransposesAndSplitsMatrices) {
   const ModelGraph model = model_of(
       R"({"model_type": "llama", "hidden_size": 2, "num_hidden_layers": 1, "intermediate_size": 3,
           "num_attention_heads": 1, "vocab_size": 4, "max_position_embeddings": 8})");
@@ -71,7 +71,7 @@ TEST_F(ExternalWeights, TransposesAndSplitsMatrices) {
 
 // Two heads of 2 in GPT-NeoX: rows of the file are q0 k0 v0 q1 k1 v1, two each, so the keys of head
 // 1 are rows 8 and 9, and columns 4 + 2 and 4 + 3 of ours.
-TEST_F(ExternalWeights, SortsFusedHeads) {
+TEST_F(WeightFiles, SortsFusedHeads) {
   const ModelGraph model = model_of(
       R"({"model_type": "gpt_neox", "hidden_size": 4, "num_hidden_layers": 1,
           "intermediate_size": 3, "num_attention_heads": 2, "vocab_size": 4, "rotary_pct": 1,
@@ -85,20 +85,20 @@ TEST_F(ExternalWeights, SortsFusedHeads) {
                                              f + 6, f + 7, f + 10, f + 11}));
 }
 
-TEST_F(ExternalWeights, ReadsWhatItWrites) {
+TEST_F(WeightFiles, ReadsWhatItWrites) {
   for (const std::string_view config : {kGpt, kLlama, kMixtral, kGptOss, kDeepSeek}) {
     const ModelGraph model = model_of(config);
     const Checkpoint checkpoint = numbered(model);
     const WeightLayout layout = *weight_layout(model);
     write_file(path("model.safetensors"), to_external_file(checkpoint, model, layout));
-    const InitialWeights read = initial_weights(folder_.string(), model, layout);
-    EXPECT_EQ(read.checkpoint.parameters, checkpoint.parameters) << model.family;
-    EXPECT_THAT(read.unused, testing::IsEmpty()) << model.family;
+    const ExternalWeights read(folder_.string(), model, layout);
+    EXPECT_EQ(to_checkpoint(read, model).parameters, checkpoint.parameters) << model.family;
+    EXPECT_THAT(read.unused(), testing::IsEmpty()) << model.family;
   }
 }
 
 // Files without the prefix of the base model, in shards, beside a tensor of another head.
-TEST_F(ExternalWeights, ReadsShardsAndShortNames) {
+TEST_F(WeightFiles, ReadsShardsAndShortNames) {
   const ModelGraph model = model_of(kGpt);
   const WeightLayout layout = *weight_layout(model);
   TensorFile all = tensors_from_safetensors(to_external_file(numbered(model), model, layout), "x");
@@ -113,12 +113,12 @@ TEST_F(ExternalWeights, ReadsShardsAndShortNames) {
   write("b.safetensors", second);
   write_file(path("model.safetensors.index.json"),
              R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})");
-  const InitialWeights read = initial_weights(folder_.string(), model, layout);
-  EXPECT_EQ(read.checkpoint.parameters, numbered(model).parameters);
-  EXPECT_EQ(read.unused, std::vector<std::string>{"score.weight"});
+  const ExternalWeights read(folder_.string(), model, layout);
+  EXPECT_EQ(to_checkpoint(read, model).parameters, numbered(model).parameters);
+  EXPECT_EQ(read.unused(), std::vector<std::string>{"score.weight"});
 }
 
-TEST_F(ExternalWeights, RefusesMissingTensorsAndOtherShapes) {
+TEST_F(WeightFiles, RefusesMissingTensorsAndOtherShapes) {
   const ModelGraph model = model_of(kLlama);
   const WeightLayout layout = *weight_layout(model);
   TensorFile file = tensors_from_safetensors(to_external_file(numbered(model), model, layout), "x");
@@ -126,11 +126,11 @@ TEST_F(ExternalWeights, RefusesMissingTensorsAndOtherShapes) {
   file.tensors.front().shape = {file.tensors.front().shape[0] * 32};
   write("model.safetensors", file);
   const std::string complaint =
-      complaints_of([&] { initial_weights(path("model.safetensors"), model, layout); });
+      complaints_of([&] { ExternalWeights(path("model.safetensors"), model, layout); });
   EXPECT_THAT(complaint, testing::HasSubstr("missing tensor 'model.norm.weight'"));
   EXPECT_THAT(complaint, testing::HasSubstr("#/lm_head.weight: shape mismatch: expected [200, 32], "
                                             "got [6400]"));
-  EXPECT_THAT(complaints_of([&] { initial_weights(path("absent"), model, layout); }),
+  EXPECT_THAT(complaints_of([&] { ExternalWeights(path("absent"), model, layout); }),
               testing::HasSubstr("No such file"));
 }
 

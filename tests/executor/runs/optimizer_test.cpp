@@ -9,6 +9,11 @@ namespace {
 
 constexpr float kNoClipping = std::numeric_limits<float>::infinity();
 
+Strategy with_optimizer(OptimizerKind optimizer, Strategy strategy = tiny_strategy()) {
+  strategy.optimizer = optimizer;
+  return strategy;
+}
+
 /// Parameters after some steps on one rank.
 Parameters trained(const TrainingOptions& options, int steps) {
   const TrainingRun run =
@@ -59,7 +64,6 @@ TEST(Optimizer, FollowsTheRateSchedule) {
 /// SGD in plain code: v = momentum v + g + decay w; w = w - rate v.
 TEST(Optimizer, UpdatesBySgdWithMomentum) {
   TrainingOptions options;
-  options.optimizer = OptimizerKind::kSgd;
   options.learning_rate = 0.5F, options.momentum = 0.75F, options.weight_decay = 0.125F;
   options.gradient_clip = kNoClipping;
   GradientOracle oracle(kTinyGpt, tiny_strategy());
@@ -74,7 +78,25 @@ TEST(Optimizer, UpdatesBySgdWithMomentum) {
     }
   }
   emulated.parameters = oracle.by_name(weights);
-  expect_emulated(run_plan(kTinyGpt, tiny_strategy(), {.training = options}), emulated);
+  expect_emulated(run_plan(kTinyGpt, with_optimizer(OptimizerKind::kSgd), {.training = options}),
+                  emulated);
+}
+
+/// One fp32 moment per parameter instead of two, in the plan and in the run.
+TEST(Optimizer, KeepsOneMomentWithSgd) {
+  const TinyJob adamw = tiny_job(kTinyGpt, tiny_strategy());
+  const TinyJob sgd = tiny_job(kTinyGpt, with_optimizer(OptimizerKind::kSgd));
+  const auto planned = [](const TinyJob& job) {
+    return job.graph.ranks.front().resident[MemoryClass::kOptimizer];
+  };
+  const auto measured = [](const TinyJob& job) {
+    return train(job.request()).peak_memory.front()[MemoryClass::kOptimizer];
+  };
+  const Bytes moment(parameter_count(adamw.model) * std::int64_t{sizeof(float)});
+  EXPECT_GE(planned(sgd), moment);  // the vocabulary is padded
+  EXPECT_EQ(planned(adamw), planned(sgd) * 2);
+  EXPECT_EQ(measured(sgd), planned(sgd));
+  EXPECT_EQ(measured(adamw), planned(adamw));
 }
 
 TEST(Optimizer, ReportsTheNormOfAllGradientsBeforeClipping) {
@@ -107,7 +129,6 @@ TrainingOptions options_of_adamw() {
 }
 TrainingOptions options_of_sgd() {
   TrainingOptions options = options_of_adamw();
-  options.optimizer = OptimizerKind::kSgd;
   options.learning_rate = 0.5F, options.momentum = 0.8F, options.weight_decay = 0.01F;
   return options;
 }
@@ -140,11 +161,12 @@ std::vector<NamedPlan> plans() {
 class OptimizerUnderPlans : public testing::TestWithParam<NamedPlan> {};
 
 TEST_P(OptimizerUnderPlans, MatchesOneRank) {
-  for (const TrainingOptions& options : {options_of_adamw(), options_of_sgd()}) {
-    const RunOptions run{.training = options, .steps = 5};
-    const TrainingRun one = run_plan(GetParam().config, tiny_strategy(), run);
-    const TrainingRun many =
-        run_plan(GetParam().config, GetParam().applied_to(tiny_strategy()), run);
+  for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+    const bool is_sgd = optimizer == OptimizerKind::kSgd;
+    const RunOptions run{.training = is_sgd ? options_of_sgd() : options_of_adamw(), .steps = 5};
+    const TrainingRun one = run_plan(GetParam().config, with_optimizer(optimizer), run);
+    const TrainingRun many = run_plan(
+        GetParam().config, with_optimizer(optimizer, GetParam().applied_to(tiny_strategy())), run);
     expect_same_run(one, many);
     for (std::size_t step = 0; step < one.steps.size(); ++step)
       EXPECT_NEAR(many.steps[step].gradient_norm.value() / one.steps[step].gradient_norm.value(), 1,
