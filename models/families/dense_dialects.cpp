@@ -51,6 +51,7 @@ TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   config.feed_forward.bias = knows_feed_forward_bias && reader.flag("mlp_bias", false);
   if (is(family, "granite")) read_granite_factors(reader, config);
   if (is(family, "smollm3")) read_layers_without_positions(reader, config);
+  if (is(family, "smollm3")) reader.ignore({"sliding_window"});
   if (is(family, "smollm3") && reader.flag("use_sliding_window", false))
     read_windows(family, reader, config.layers);
   if (family.window || is_qwen(family)) read_windows(family, reader, config.layers);

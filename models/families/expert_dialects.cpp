@@ -199,7 +199,6 @@ TransformerConfig read_glm_experts(const Family& family, ConfigReader& reader) {
   config.attention.projection_bias = reader.flag("attention_bias", false);
   config.attention.query_key_norm = reader.flag("use_qk_norm", false);
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
-  reader.ignore({"num_mtp_layers"});
   read_deepseek_experts(family, reader, config);
   return config;
 }

@@ -36,6 +36,7 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "gradient_checkpointing",
     "id2label",
     "initializer_factor",
+    "is_encoder_decoder",
     "is_llama_config",
     "label2id",
     "length_penalty",
@@ -52,6 +53,7 @@ constexpr std::array kKeys = std::to_array<std::string_view>({
     "num_beam_groups",
     "num_beams",
     "num_labels",
+    "num_mtp_layers",
     "num_nextn_predict_layers",  // multi-token prediction is left out of every plan
     "num_return_sequences",
     "predict_special_tokens",

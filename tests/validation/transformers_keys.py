@@ -9,11 +9,16 @@ fp64 and of `meshwright run --init` say what the key is:
     refused         meshwright stops with an error that names the key
     DIFFERENT       anything else
 
-    /tmp/hf/bin/python tests/validation/transformers_keys.py build/release/bin/meshwright [family …]
+The table is read by tests/models/families/config_keys_test.cpp, which checks the loader against it.
+
+    /tmp/hf/bin/python tests/validation/transformers_keys.py build/release/bin/meshwright [family …] \
+        > tests/validation/transformers_keys.md
 """
 import argparse
+import copy
 import dataclasses
 import json
+import math
 import sys
 import tempfile
 
@@ -31,27 +36,40 @@ CHANGES = {
     "hidden_act": "gelu_new", "hidden_activation": "gelu", "activation_function": "gelu",
     "activation": "gelu_pytorch_tanh", "rope_parameters": {"rope_type": "linear", "factor": 3.0,
                                                            "rope_theta": 5000.0},
-    "topk_method": "greedy", "layer_types": None, "no_rope_layers": [1, 0, 1, 1],
-    "mlp_only_layers": [1], "q_lora_rank": 16, "sliding_window": 4, "n_inner": 40,
+    "topk_method": "greedy", "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "pad_token_id": 31, "bos_token_id": 5, "eos_token_id": 6, "tokenizer_class": "GPT2Tokenizer",
+    "no_rope_layers": [1, 0, 1, 1],
+    "mlp_only_layers": [1], "architectures": ["OtherForCausalLM"], "dtype": "bfloat16", "q_lora_rank": 16, "sliding_window": 4, "n_inner": 40,
     "ffn_hidden_size": 40, "num_ln_in_parallel_attn": 2, "num_kv_heads": 4, "clip_qkv": 0.1,
     "n_group": 1, "head_dim": 16, "num_key_value_heads": 4, "num_attention_heads": 2, "n_head": 2,
     "attn_logit_softcapping": 1.0, "final_logit_softcapping": 1.0, "vocab_size": 128,
     "use_bidirectional_attention": True, "word_embed_proj_dim": 16, "max_window_layers": 1,
     "summary_type": "mean", "summary_activation": "tanh", "num_experts_per_tok": 1,
     "num_local_experts": 8, "num_experts": 8, "n_routed_experts": 8, "topk_group": 2,
-    "layer_norm_eps": 1e-2, "rms_norm_eps": 1e-2, "layer_norm_epsilon": 1e-2, "norm_eps": 1e-2,
+    "hidden_size": 48, "n_embd": 48, "layer_norm_eps": 1e-2, "rms_norm_eps": 1e-2, "layer_norm_epsilon": 1e-2, "norm_eps": 1e-2,
     "norm_epsilon": 1e-2, "no_rope_layer_interval": 2, "decoder_sparse_step": 2,
     "original_max_position_embeddings": 32, "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 32, "swiglu_limit": 0.02, "swiglu_alpha": 1.0,
     "chunk_size_feed_forward": 4, "layerdrop": 0.5,
 }
+SECOND_CHANGES = {"num_key_value_heads": 2, "n_routed_experts": 4, "topk_group": 1,
+                  "hidden_act": "gelu"}
+SPECIAL = {("gpt_neox", "hidden_size"): 64}  # a quarter of 12 elements cannot be rotated
 RANDOM = {"dropout", "pdrop", "layerdrop", "jitter"}  # losses with noise are not compared
 INITIAL = {"initializer_range", "init_std"}
 
 
+HEADER = """# Keys of configuration classes
+
+What each key of a `transformers` configuration class does in `meshwright run`, printed by `transformers_keys.py`
+(transformers {}, torch {}): each key is changed alone, starting from the settings below the name of the
+family. *used*: the losses change as those of transformers in fp64 (*random*: dropout; *initial values*: not with
+`--init`); *without effect*: both stay; *refused*: an error that names the key."""
+
+
 def changed(key, value):
     if key in CHANGES:
-        return CHANGES[key]
+        return copy.deepcopy(CHANGES[key] if CHANGES[key] != value else SECOND_CHANGES.get(key))
     if isinstance(value, bool):
         return not value
     if any(word in key for word in RANDOM):
@@ -90,11 +108,14 @@ def close(a, b):
 
 def verdict(program, model_type, settings, before, key, value):
     try:
-        expected, got = losses(program, model_type, dict(settings, **{key: value}))
+        other = copy.deepcopy(dict(settings, **{key: value}))
+        expected, got = losses(program, model_type, other)
     except Exception as error:  # pylint: disable=broad-except
         return f"transformers refuses this value ({type(error).__name__})"
+    if any(math.isnan(loss) for loss in expected):
+        return "transformers computes nan"
     if isinstance(got, str):
-        return "refused" if key in got else f"DIFFERENT: {got[:90]}"
+        return "refused" if key in got or "is not supported" in got else f"DIFFERENT: {got[:90]}"
     if any(word in key for word in RANDOM):
         return "used (random)" if got != before[1] else "without effect"
     if key in INITIAL:
@@ -102,6 +123,26 @@ def verdict(program, model_type, settings, before, key, value):
     if not close(got, expected):
         return f"DIFFERENT: {expected} {got}"
     return "without effect" if close(expected, before[0]) else "used"
+
+
+def print_family(program, model_type, settings):
+    """Returns the number of keys that differ."""
+    shared = {f.name for f in dataclasses.fields(transformers.PreTrainedConfig)}
+    wrong = 0
+    before = losses(program, model_type, settings)
+    print(f"\n## {model_type}\n\n`{json.dumps(settings)}`\n\n| key | effect |\n|---|---|", flush=True)
+    for field in dataclasses.fields(CONFIG_MAPPING[model_type]):
+        if field.name in shared and field.name not in settings and model_type != "llama":
+            continue
+        value = settings.get(field.name, field.default)
+        other = SPECIAL.get((model_type, field.name)) or changed(
+            field.name, None if value is dataclasses.MISSING else value)
+        if other is None or other == value:
+            continue
+        said = verdict(program, model_type, settings, before, field.name, other)
+        wrong += said.startswith("DIFFERENT")
+        print(f"| {field.name} = {json.dumps(other)} | {said} |", flush=True)
+    return wrong
 
 
 def main():
@@ -112,26 +153,14 @@ def main():
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    torch.set_num_threads(1)
     base.STEPS = STEPS
-    shared = {f.name for f in dataclasses.fields(transformers.PreTrainedConfig)}
+    print(HEADER.format(transformers.__version__, torch.__version__))
     wrong = 0
     for name, (model_type, special) in base.MODELS.items():
-        if name != model_type or (arguments.families and name not in arguments.families):
-            continue
-        settings = dict(special) if model_type == "gpt2" else dict(base.COMMON, **special)
-        before = losses(arguments.program, model_type, settings)
-        print(f"\n## {model_type}\n\n| key | what it does |\n|---|---|", flush=True)
-        for field in dataclasses.fields(CONFIG_MAPPING[model_type]):
-            if field.name in shared and field.name not in settings:
-                continue
-            value = settings.get(field.name, field.default)
-            other = changed(field.name, None if value is dataclasses.MISSING else value)
-            if other is None or other == value:
-                print(f"| {field.name} | not changed |", flush=True)
-                continue
-            said = verdict(arguments.program, model_type, settings, before, field.name, other)
-            wrong += said.startswith("DIFFERENT")
-            print(f"| {field.name} = {json.dumps(other)} | {said} |", flush=True)
+        if name == model_type and (not arguments.families or name in arguments.families):
+            settings = dict(special) if model_type == "gpt2" else dict(base.COMMON, **special)
+            wrong += print_family(arguments.program, model_type, settings)
     print(f"\n{wrong} keys differ.")
     return 1 if wrong else 0
 
