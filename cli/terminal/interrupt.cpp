@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <string_view>
 
-#include "cli/flags/output_flags.hpp"
 #include "core/formats/file.hpp"
 
 namespace meshwright {
@@ -32,7 +31,7 @@ void handle(int) {
   constexpr std::string_view kText = "interrupted: no results written\n";
   // Nothing is left to do if standard error is closed.
   if (::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = 0;
-  ::_exit(kExitInterrupted);
+  ::_exit(128 + SIGINT);  // as shells report it: kExitInterrupted
 }
 
 }  // namespace

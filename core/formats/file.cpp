@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -115,9 +114,9 @@ std::string create_beside(const std::string& target, const std::string& path, Cr
   fail_write(path, EEXIST);
 }
 
-/// Name of the temporary file that is being written; null: none.
-std::atomic<const char*> unfinished_file = nullptr;
-static_assert(std::atomic<const char*>::is_always_lock_free);
+/// Name of the temporary file that is being written; null: none. Volatile, since a signal handler
+/// reads it.
+const char* volatile unfinished_file = nullptr;
 
 struct NewFile {
   int fd;
