@@ -10,8 +10,8 @@ namespace meshwright {
 enum class OptimizerKind : std::uint8_t {
   kAdamW,
   kSgd,  ///< with momentum
-  /// Matrices of blocks: momentum, orthogonalized by Newton-Schulz iterations (Jordan et al., 2024).
-  /// All other parameters: AdamW.
+  /// Matrices of blocks: momentum, orthogonalized by Newton-Schulz iterations (Jordan et al.,
+  /// 2024). All other parameters: AdamW.
   kMuon
 };
 inline constexpr int kOptimizerKindCount = 3;

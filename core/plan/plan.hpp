@@ -14,10 +14,10 @@
 #include "core/model/model_graph.hpp"
 #include "core/plan/data_parallelism.hpp"
 #include "core/plan/model_parallelism.hpp"
+#include "core/plan/optimizer.hpp"
 #include "core/plan/parallel_sizes.hpp"
 #include "core/plan/precision.hpp"
 #include "core/plan/recompute.hpp"
-#include "core/plan/optimizer.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {

@@ -18,7 +18,7 @@ struct RoutingGroups {
 
 /// The optimizer itself is part of the plan (Strategy::optimizer).
 struct TrainingOptions {
-  std::uint64_t seed = 1;  ///< for initial parameters and dropout
+  std::uint64_t seed = 1;       ///< for initial parameters and dropout
   float learning_rate = 1e-3F;  ///< peak of rate_schedule
   RateSchedule rate_schedule = {};
   float beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F;  ///< of AdamW

@@ -94,8 +94,8 @@ enum class BlockKind : std::uint8_t {
 
 struct TransformerConfig {
   std::int64_t hidden = 0, vocabulary = 0;
-  std::int64_t positions = 0;    ///< longest sequence
-  std::int64_t token_types = 0;  ///< rows of the token-type table; 0: none (BERT: 2)
+  std::int64_t positions = 0;                ///< longest sequence
+  std::int64_t token_types = 0;              ///< rows of the token-type table; 0: none (BERT: 2)
   std::optional<std::int64_t> padding = {};  ///< token whose embedding is not trained
   bool learned_positions = false;
   bool tied_embeddings = false;
