@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <utility>
@@ -216,11 +217,16 @@ TEST_F(RejectedCheckpoints, AreMissingValues) {
 }
 
 TEST_F(RejectedCheckpoints, WereChanged) {
-  const TensorFile saved = tensors_from_safetensors(to_file(whole(), model_), "x");
+  Checkpoint checkpoint = whole();
+  auto& [weights, first_moment, second_moment] = checkpoint.parameters.begin()->second;
+  weights.assign(weights.size(), 1.0F);
+  const TensorFile saved = tensors_from_safetensors(to_file(checkpoint, model_), "x");
   TensorFile file = saved;
-  for (std::size_t i = 1; i < file.tensors.size(); ++i)  // two of one shape
-    if (file.tensors[i].shape == file.tensors[0].shape) {
-      std::swap(file.tensors[0].name, file.tensors[i].name);
+  const auto ones = std::ranges::find(file.tensors, weights, &NamedTensor::values);
+  ASSERT_NE(ones, file.tensors.end());
+  for (NamedTensor& other : file.tensors)
+    if (other.shape == ones->shape && other.name != ones->name) {
+      std::swap(other.name, ones->name);
       break;
     }
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
