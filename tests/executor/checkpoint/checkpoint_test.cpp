@@ -231,7 +231,7 @@ TEST_F(RejectedCheckpoints, WereChanged) {
     }
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
   file = saved;
-  file.metadata["seed"] = "7";
+  file.metadata["seed"] = "8";
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
   file = saved;
   file.metadata["setting.lr"] = "0.1";
