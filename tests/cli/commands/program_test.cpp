@@ -407,6 +407,8 @@ TEST_F(Program, FailsWhenStandardOutputCannotBeWritten) {
 
 // A message to a closed stream changes neither the result nor the exit code.
 TEST_F(Program, ExitsAsUsualWhenStandardErrorIsClosedOrFull) {
+  write_file(path("tiny.json"), R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 1,
+                                    "n_positions": 16, "vocab_size": 256})");
   for (const std::string stream : {"2>&-", "2>/dev/full"}) {
     SCOPED_TRACE(stream);
     EXPECT_EQ(shell("plan" + job_ + "-o best.plan.json", "> /dev/null " + stream), 0);
@@ -414,8 +416,8 @@ TEST_F(Program, ExitsAsUsualWhenStandardErrorIsClosedOrFull) {
     EXPECT_EQ(shell("simulate missing.plan.json --json", "> " + path("out") + " " + stream), 3);
     EXPECT_EQ(Json::parse(read_file(path("out")))["error"]["where"], "missing.plan.json");
     EXPECT_EQ(shell("show models", "> /dev/full " + stream), 4);
-    EXPECT_EQ(shell("run --model gpt2 --cluster cpu-laptop --gpus 1 --dtype fp32 --global-batch 1 "
-                    "--seq 8 --steps 1",
+    EXPECT_EQ(shell("run --model tiny.json --cluster cpu-laptop --gpus 1 --dtype fp32 "
+                    "--global-batch 1 --seq 8 --steps 1",
                     "> /dev/null " + stream),
               0);
   }
