@@ -51,6 +51,13 @@ if(MESHWRIGHT_SANITIZE)
   target_link_options(meshwright_settings INTERFACE -fsanitize=${MESHWRIGHT_SANITIZE})
 endif()
 
+# Release programs are hardened; SECURITY.md says with what, tests/packaging checks it.
+set(is_hardened $<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>)
+target_compile_options(
+  meshwright_settings
+  INTERFACE "$<${is_hardened}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3;-fstack-protector-strong>")
+target_link_options(meshwright_settings INTERFACE $<$<CONFIG:Release>:LINKER:-z,relro,-z,now>)
+
 if(MESHWRIGHT_FUZZ) # coverage instrumentation; callbacks are in the sanitizer runtime
   target_compile_options(meshwright_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -50,6 +50,17 @@ for page in models clusters schedules; do
   bare "$program" show $page >/dev/null || fail "meshwright show $page"
 done
 
+# ---- hardening -----------------------------------------------------------------------------------
+if has readelf; then
+  contains() { grep -q "$1" <<<"$elf" || fail "meshwright is not hardened: no $2"; }
+  elf=$(readelf --wide --file-header --program-headers --dynamic --dyn-syms "$program")
+  contains 'Type: *DYN' 'position-independent code'
+  contains GNU_RELRO 'read-only relocations'
+  contains 'NOW' 'immediate binding'
+  contains __stack_chk_fail 'stack protector'
+  contains '__[a-z]*_chk@' '_FORTIFY_SOURCE'
+fi
+
 # ---- its documentation ---------------------------------------------------------------------------
 commands=$(bare "$program" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
 [[ -n $commands ]] || fail "meshwright --help lists no commands"
