@@ -15,10 +15,13 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kFormat = "meshwright checkpoint 2";
-/// Its checksum covers only values.
+constexpr std::string_view kFormat = "meshwright checkpoint 3";
+/// Read as well. One checksum covers the whole file, in the first format only its values.
 constexpr std::string_view kFirstFormat = "meshwright checkpoint 1";
+constexpr std::string_view kSecondFormat = "meshwright checkpoint 2";
 constexpr std::string_view kChecksum = "checksum";
+/// Of the metadata key with the checksum of a tensor.
+constexpr std::string_view kChecksumPrefix = "checksum.";
 constexpr std::string_view kSettingPrefix = "setting.";
 constexpr std::string_view kFilePrefix = "step-", kFileSuffix = ".safetensors";
 constexpr std::string_view kModelFile = "model.safetensors";
@@ -38,34 +41,70 @@ std::string format_of(const TensorFile& file) {
   return format == file.metadata.end() ? "" : format->second;
 }
 
-/// Checksum over the metadata, and over names, shapes and values in file order. Values are taken
-/// one 32-bit word at a time. It detects blocks that never reached the disk, which read as zeros
-/// and pass all size checks.
-std::string checksum(const TensorFile& file) {
-  const bool is_whole = format_of(file) != kFirstFormat;
+std::string text_of_checksum(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+std::uint64_t hash_metadata(const TensorFile& file) {
   std::uint64_t hash = kFnv1aStart;
   for (const auto& [key, value] : file.metadata)
-    if (is_whole && key != kChecksum) hash = fnv1a(fmt::format("{}={}\n", key, value), hash);
-  for (const NamedTensor& tensor : file.tensors) {
-    if (is_whole)
-      hash = fnv1a(fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", ")), hash);
-    for (const float value : tensor.values)
-      hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
-  }
-  return fmt::format("{:016x}", hash);
+    if (key != kChecksum) hash = fnv1a(fmt::format("{}={}\n", key, value), hash);
+  return hash;
 }
 
-/// Why the checksum is wrong.
-std::optional<Diagnostic> checksum_problem(const TensorFile& file, std::string_view where) {
-  const auto said = file.metadata.find(std::string(kChecksum));
-  if (said == file.metadata.end())
-    return Diagnostic{std::string(where), fmt::format("missing '{}' in the metadata", kChecksum),
+/// Values are taken one 32-bit word at a time. Blocks that never reached the disk read as zeros and
+/// pass all size checks, but change the hash.
+std::uint64_t hash_values(const NamedTensor& tensor, std::uint64_t hash) {
+  for (const float value : tensor.values)
+    hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
+  return hash;
+}
+
+std::uint64_t hash_tensor(const NamedTensor& tensor, std::uint64_t hash = kFnv1aStart) {
+  const std::string head = fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", "));
+  return hash_values(tensor, fnv1a(head, hash));
+}
+
+std::string checksum_key(const NamedTensor& tensor) {
+  return std::string(kChecksumPrefix) + tensor.name;
+}
+
+/// Checksum of every tensor, and of the metadata that contains these.
+void add_checksums(TensorFile& file) {
+  for (const NamedTensor& tensor : file.tensors)
+    file.metadata[checksum_key(tensor)] = text_of_checksum(hash_tensor(tensor));
+  file.metadata[std::string(kChecksum)] = text_of_checksum(hash_metadata(file));
+}
+
+/// `found` is computed from the content that the metadata key `key` protects.
+std::optional<Diagnostic> checksum_problem(const TensorFile& file, const std::string& key,
+                                           std::uint64_t found, std::string where) {
+  const auto expected = file.metadata.find(key);
+  if (expected == file.metadata.end())
+    return Diagnostic{std::move(where), fmt::format("missing '{}' in the metadata", key),
                       "use a checkpoint written by --save"};
-  const std::string found = checksum(file);
-  if (found == said->second) return std::nullopt;
-  return Diagnostic{std::string(where),
-                    fmt::format("checksum mismatch: expected {}, got {}", said->second, found),
+  const std::string text = text_of_checksum(found);
+  if (text == expected->second) return std::nullopt;
+  return Diagnostic{std::move(where),
+                    fmt::format("checksum mismatch: expected {}, got {}", expected->second, text),
                     "use another checkpoint: this file is damaged or incomplete"};
+}
+
+/// The first damage that the checksums show.
+std::optional<Diagnostic> damage_of(const TensorFile& file, std::string_view where) {
+  const std::string format = format_of(file), key(kChecksum);
+  if (format == kFormat) {
+    auto problem = checksum_problem(file, key, hash_metadata(file), std::string(where));
+    for (const NamedTensor& tensor : file.tensors) {
+      if (problem) break;
+      problem = checksum_problem(file, checksum_key(tensor), hash_tensor(tensor),
+                                 fmt::format("{}#/{}", where, tensor.name));
+    }
+    return problem;
+  }
+  const bool only_values = format == kFirstFormat;
+  std::uint64_t hash = only_values ? kFnv1aStart : hash_metadata(file);
+  for (const NamedTensor& tensor : file.tensors)
+    hash = only_values ? hash_values(tensor, hash) : hash_tensor(tensor, hash);
+  return checksum_problem(file, key, hash, std::string(where));
 }
 
 /// A whole number from the file's metadata.
@@ -182,19 +221,20 @@ std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
     for (std::size_t w = 0; w < workers.size(); ++w)
       file.tensors.push_back({name_of_worker(tensor.name, w), parameter.shape, workers[w]});
   });
-  file.metadata[std::string(kChecksum)] = checksum(file);
+  add_checksums(file);
   return to_safetensors(file);
 }
 
 Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& model,
                                 std::string_view where) {
   TensorFile file = tensors_from_safetensors(content, where);
-  if (format_of(file) != kFormat && format_of(file) != kFirstFormat)
+  const std::string format = format_of(file);
+  if (format != kFormat && format != kSecondFormat && format != kFirstFormat)
     refuse_checkpoint(
         where,
         fmt::format("not a checkpoint: expected \"format\": \"{}\" in the metadata", kFormat),
         "use a checkpoint written by --save");
-  const std::optional<Diagnostic> damage = checksum_problem(file, where);
+  const std::optional<Diagnostic> damage = damage_of(file, where);
   Checkpoint checkpoint;
   const int workers =
       file.metadata.contains("workers") ? number_in<int>(file, "workers", where, kMostWorkers) : 0;

@@ -213,7 +213,10 @@ TEST_F(RejectedCheckpoints, ReportTheProblem) {
 TEST_F(RejectedCheckpoints, AreMissingValues) {
   std::string content = to_file(whole(), model_);
   std::fill(content.end() - 64, content.end(), '\0');
-  EXPECT_THAT(refusal_of(content), testing::HasSubstr("checksum mismatch: expected "));
+  const std::string last =
+      tensors_from_safetensors(to_file(whole(), model_), "x").tensors.back().name;
+  EXPECT_THAT(refusal_of(content), testing::AllOf(testing::HasSubstr("#/" + last),
+                                                  testing::HasSubstr("checksum mismatch")));
 }
 
 TEST_F(RejectedCheckpoints, WereChanged) {
@@ -241,16 +244,45 @@ TEST_F(RejectedCheckpoints, WereChanged) {
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("missing 'checksum'"));
 }
 
-/// Its checksum covers values only.
-TEST_F(RejectedCheckpoints, AreNotThoseOfTheFirstFormat) {
+/// A tensor without a checksum of its own, in metadata whose checksum is right.
+TEST_F(RejectedCheckpoints, LackTheChecksumOfATensor) {
   TensorFile file = tensors_from_safetensors(to_file(whole(), model_), "x");
-  file.metadata["format"] = "meshwright checkpoint 1";
+  const std::string key = "checksum." + file.tensors.front().name;
+  file.metadata.erase(key);
+  file.metadata.erase("checksum");
   std::uint64_t hash = kFnv1aStart;
-  for (const NamedTensor& tensor : file.tensors)
+  for (const auto& [name, value] : file.metadata)
+    hash = fnv1a(fmt::format("{}={}\n", name, value), hash);
+  file.metadata["checksum"] = fmt::format("{:016x}", hash);
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("missing '" + key + "'"));
+}
+
+/// A file of an earlier format, which has one checksum. It covers only values in the first one.
+TensorFile of_earlier_format(TensorFile file, int format) {
+  std::erase_if(file.metadata,
+                [](const auto& entry) { return entry.first.starts_with("checksum"); });
+  file.metadata["format"] = fmt::format("meshwright checkpoint {}", format);
+  std::uint64_t hash = kFnv1aStart;
+  for (const auto& [name, value] : file.metadata)
+    if (format == 2) hash = fnv1a(fmt::format("{}={}\n", name, value), hash);
+  for (const NamedTensor& tensor : file.tensors) {
+    if (format == 2)
+      hash = fnv1a(fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", ")), hash);
     for (const float value : tensor.values)
       hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
+  }
   file.metadata["checksum"] = fmt::format("{:016x}", hash);
-  EXPECT_EQ(refusal_of(to_safetensors(file)), "accepted");
+  return file;
+}
+
+TEST_F(RejectedCheckpoints, AreNotThoseOfEarlierFormats) {
+  const TensorFile saved = tensors_from_safetensors(to_file(whole(), model_), "x");
+  for (const int format : {1, 2}) {
+    TensorFile file = of_earlier_format(saved, format);
+    EXPECT_EQ(refusal_of(to_safetensors(file)), "accepted") << format;
+    file.tensors.back().values.back() += 1;
+    EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("checksum mismatch"));
+  }
 }
 
 TEST_F(RejectedCheckpoints, RequireWholeSteps) {
