@@ -8,6 +8,7 @@
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/job/job.hpp"
 #include "cli/job/launch_outcome.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "core/formats/chrome_json.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
@@ -62,6 +63,7 @@ CLI::App* add_export_command(CLI::App& app, ExportFlags& flags) {
 Outcome export_timeline(const ExportFlags& flags) {
   const std::string where = flags.file == "-" ? "standard input" : flags.file;
   const Timeline timeline = timeline_from_pftrace(read_file(flags.file, kLargestTraceFile), where);
+  stop_if_interrupted();
   return deliver(to_chrome_json(timeline), flags.output);
 }
 

@@ -284,8 +284,7 @@ std::string hint_for(const RankFailure& failure) {
     return "if the rank is only slow, set a longer timeout, for example --patience 60s";
   if (failure.kind == FailureKind::kDeath && failure.cause.find("signal 9") != std::string::npos)
     return "check dmesg: Linux kills processes when memory runs out";
-  if (failure.cause == kNoMemory) return "use a smaller plan, or raise the limit (ulimit -v)";
-  return "";
+  return failure.hint;
 }
 
 /// False outside any task. Other processes report failures, too.
@@ -306,6 +305,8 @@ RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
 std::string task_name(const RunFlags& flags, TaskId task) {
   if (task.value < 0 || flags.job.plan_file == "-") return "";
   const Job job = load_job(flags.job);
+                    .exit_code = failure.kind == FailureKind::kSystemError ? kExitMissingEnvironment
+                                                                           : kExitRunFailed,
   return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
 }
 
@@ -368,10 +369,10 @@ Outcome finish_silently(const Running& running, const TrainingRun& run) {
   const RunFailed failed = failed_run(*run.failure, running.graph);
   const RunFailed::What& what = failed.details();
   if (!running.place || running.place->rank == what.rank.value)
-    return {.text = {}, .exit_code = kExitRunFailed, .notes = format(failed.diagnostic())};
+    return {.text = {}, .exit_code = what.exit_code, .notes = format(failed.diagnostic())};
   const std::string task = what.task.empty() ? "" : " in " + what.task;
   return {.text = {},
-          .exit_code = kExitRunFailed,
+          .exit_code = what.exit_code,
           .notes = format(Diagnostic{fmt::format("rank {}", running.place->rank),
                                      fmt::format("stopped because rank {} failed{}: {}",
                                                  what.rank.value, task, what.cause),

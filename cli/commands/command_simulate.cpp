@@ -219,6 +219,7 @@ Outcome run_simulate(const SimulateFlags& flags) {
   }
   return outcome;
 }
+  if (!s.variation) stop_if_interrupted();
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
@@ -108,16 +109,18 @@ bool varies_steps(const VariationFlags& flags) {
 
 namespace {
 
-/// After an interruption: those that were drawn.
-std::vector<Ticks> draw_side_by_side(const PricedGraph& priced, const Variation& variation,
-                                     int draws, int threads) {
-  std::vector<Ticks> steps(static_cast<std::size_t>(draws));
+/// After an interruption: only the samples drawn before it.
+std::vector<Ticks> draw_in_parallel(const PricedGraph& priced, const Variation& variation,
+                                    int draws, int threads) {
+  std::vector<std::optional<Ticks>> drawn(static_cast<std::size_t>(draws));
   const PartialResults partial_results;
-  parallel_for(steps.size(), threads, [&](std::size_t draw) {
+  parallel_for(drawn.size(), threads, [&](std::size_t draw) {
     if (is_interrupted()) return;
-    steps[draw] = draw_steps(priced.graph, priced.prices, variation, 1, draw, priced.step).front();
+    drawn[draw] = draw_steps(priced.graph, priced.prices, variation, 1, draw, priced.step).front();
   });
-  std::erase(steps, Ticks());
+  std::vector<Ticks> steps;
+  for (const std::optional<Ticks>& step : drawn)
+    if (step) steps.push_back(*step);
   if (steps.empty()) stop_if_interrupted();
   return steps;
 }
@@ -132,8 +135,8 @@ StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced,
   quiet.jitter = 0;
   result.slowed = draw_steps(priced.graph, priced.prices, quiet, 1, 0, priced.step).front();
   if (result.variation.jitter > 0)
-    result.steps = draw_side_by_side(priced, result.variation, flags.draws.value_or(kDefaultDraws),
-                                     thread_count(flags.threads.value_or(0)));
+    result.steps = draw_in_parallel(priced, result.variation, flags.draws.value_or(kDefaultDraws),
+                                    thread_count(flags.threads.value_or(0)));
   return result;
 }
 

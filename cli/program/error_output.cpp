@@ -57,8 +57,8 @@ int report_failed_run(const RunFailed& error, bool json) {
     failure["task"] = what.task.empty() ? Json() : Json(what.task);
     print_json_errors(Json::array({failure}));
   }
-  if (what.leaves_a_thread) end_at_once(kExitRunFailed);
-  return kExitRunFailed;
+  if (what.leaves_a_thread) end_at_once(what.exit_code);
+  return what.exit_code;
 }
 
 }  // namespace meshwright

@@ -50,10 +50,12 @@ int run_program(const std::vector<std::string>& arguments) {
                          "remove --all-ranks and --contention, or use a machine with more memory"},
                         json, kExitMissingEnvironment);
   } catch (const std::system_error& error) {  // of std::thread and std::filesystem
-    return report_error("environment",
-                        {"meshwright", fmt::format("the system refused: {}", error.what()),
-                         "check the limits on processes and memory (ulimit -u, ulimit -v)"},
-                        json, kExitMissingEnvironment);
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return report_error(
+        "environment",
+        {"meshwright", no_thread ? "cannot start a thread" : error.what(),
+         no_thread ? "check the limits on processes and memory (ulimit -u, ulimit -v)" : ""},
+        json, kExitMissingEnvironment);
   } catch (const std::exception& error) {
     return report_error("internal",
                         {"internal error", error.what(),

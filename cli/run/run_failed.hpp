@@ -1,4 +1,4 @@
-/// Thrown if a rank of `run` failed (exit code 1): the rank, its task and the cause.
+/// Thrown if a rank of `run` failed: the rank, its task and the cause.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/flags/output_flags.hpp"
 #include "core/base/error.hpp"
 #include "core/base/ids.hpp"
 
@@ -17,6 +18,7 @@ class RunFailed : public std::runtime_error {
     RankId rank;
     std::string task;  ///< its name in timelines; empty: outside any task
     std::string cause, hint;
+    int exit_code = kExitRunFailed;
     /// A thread could not be stopped: the process must exit without running destructors.
     bool leaves_a_thread = false;
   };

@@ -38,15 +38,21 @@ StepSpread spread_of(const TrainingRun& run) {
   });
   const auto time = [&](std::size_t place) { return step_time(run.steps[steps[place]]); };
   const std::size_t n = steps.size();
-  std::size_t with_times = n / 2;  // or the nearest in duration
-  for (std::size_t away = 1; away < n && run.steps[steps[with_times]].times.start.empty(); ++away)
-    with_times =
-        away % 2 == 1 ? n / 2 - std::min(n / 2, (away + 1) / 2) : std::min(n - 1, n / 2 + away / 2);
+  // The step with times that is nearest to the median.
+  const auto distance = [&](std::size_t place) {
+    return place < n / 2 ? n / 2 - place : place - n / 2;
+  };
+  std::size_t median = n / 2;
+  for (std::size_t place = 0; place < n; ++place) {
+    const bool has_times = !run.steps[steps[place]].times.start.empty();
+    const bool median_has = !run.steps[steps[median]].times.start.empty();
+    if (has_times && (!median_has || distance(place) < distance(median))) median = place;
+  }
   return {.least = time(0),
           .first_quartile = time(n / 4),
           .median = time(n / 2),
           .third_quartile = time(3 * n / 4),
-          .median_step = steps[with_times],
+          .median_step = steps[median],
           .count = n};
 }
 

@@ -47,7 +47,10 @@ PartialResults::PartialResults(bool takes_second) {
   ++commands_with_partial_results;
   second_is_taken = takes_second;
 }
-PartialResults::~PartialResults() { --commands_with_partial_results; }
+PartialResults::~PartialResults() {
+  second_is_taken = false;
+  --commands_with_partial_results;
+}
 
 void set_interrupted(bool value) { interrupted = value; }
 

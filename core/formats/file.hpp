@@ -20,7 +20,7 @@ std::string read_file(const std::string& path, std::size_t limit = kLargestTextF
 /// Bytes [offset, offset + size) of a file, fewer at its end. Throws InputError if the file cannot
 /// be read.
 std::string read_part(const std::string& path, std::uint64_t offset, std::size_t size);
-/// In bytes. Throws InputError if there is no such regular file.
+/// Size of a file in bytes. Throws InputError if `path` is not a regular file.
 std::uint64_t size_of_file(const std::string& path);
 
 /// Writes to a temporary file in the same directory and renames it to `path`; "-" is standard

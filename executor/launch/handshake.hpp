@@ -1,4 +1,4 @@
-/// How the processes of a job recognize each other when they connect over TCP.
+/// Mutual authentication of the processes of a job when they connect over TCP.
 ///
 /// The process that accepts a connection sends a challenge, the other answers with who it is, a
 /// challenge of its own, and a proof (HMAC-SHA256, RFC 2104, of both) that it knows the secret of
@@ -34,7 +34,7 @@ struct Hello {
 };
 inline constexpr std::uint32_t kProtocol = 0x4d57'0002;
 Hello signed_hello(Hello hello, const std::string& secret, const Challenge& challenge);
-/// In time that does not depend on the proof.
+/// Compares in constant time.
 bool is_signed(const Hello& hello, const std::string& secret, const Challenge& challenge);
 
 enum class Verdict : std::uint32_t { kAccepted, kOtherSecret, kOtherSize, kTaken };

@@ -26,6 +26,7 @@ std::string_view name_of(RankKind kind);  ///< "threads", "processes", "mpi", "j
 
 enum class FailureKind : std::uint8_t {
   kError,        ///< reported by the rank itself
+  kSystemError,  ///< reported by the rank itself: memory, disk, network or a device failed
   kDeath,        ///< crashed, was killed, or exited without reporting a status
   kHang,         ///< no rank made progress for the watchdog timeout
   kInterruption  ///< LaunchOptions::interrupted; no rank is at fault
@@ -34,9 +35,10 @@ enum class FailureKind : std::uint8_t {
 /// The first failure of a run: which rank, in which task, and why.
 struct RankFailure {
   FailureKind kind = FailureKind::kError;
-  RankId rank;
+  RankId rank{};
   TaskId task{-1};  ///< -1: outside any task
   std::string cause;
+  std::string hint = {};  ///< what to do; may be empty
   /// The rank could not be stopped: its thread still runs and may access everything passed to the
   /// run until the process exits.
   bool is_stuck = false;

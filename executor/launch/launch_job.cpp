@@ -51,9 +51,9 @@ class Supervisor {
     // when one dies, and that must not be reported as an interruption.
     std::optional<RankFailure> noticed;
     if (!failure_) noticed = watchdog_.poll();
-    show_life();
+    send_keepalives();
     take_frames();
-    note_silence();
+    note_unresponsive();
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (!ranks_[i].is_open && !ranks_[i].has_ended) {
         ranks_[i].has_ended = true;
@@ -73,19 +73,19 @@ class Supervisor {
     bool is_open = true;
     bool has_ended = false;   ///< reported how it ended, or its process is gone
     std::int64_t frames = 0;  ///< received
-    Silence silence = {};
+    IdleTimer idle = {};
   };
 
-  void show_life() {
-    if (Clock::now() - shown_ < kReportInterval) return;
-    shown_ = Clock::now();
-    send_to_all(FrameKind::kAlive);
+  void send_keepalives() {
+    if (Clock::now() - kept_alive_ < kReportInterval) return;
+    kept_alive_ = Clock::now();
+    send_to_all(FrameKind::kKeepalive);
   }
 
-  void note_silence() {
+  void note_unresponsive() {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      const auto silent = ranks_[i].silence.since_change(ranks_[i].frames);
-      progress_[i].is_silent = !ranks_[i].has_ended && silent > options_.watchdog_timeout / 2;
+      const auto idle = ranks_[i].idle.since_change(ranks_[i].frames);
+      progress_[i].is_unresponsive = !ranks_[i].has_ended && idle > options_.watchdog_timeout / 2;
     }
   }
 
@@ -120,18 +120,16 @@ class Supervisor {
           fail({.kind = FailureKind::kInterruption, .rank = RankId(rank), .cause = "interrupted"});
         return;
       case FrameKind::kReport:
-        if (auto cause = deliver_report(options_, RankId(rank), frame.bytes))
-          fail(rank, FailureKind::kError, std::move(*cause));
+        if (auto failure = deliver_report(options_, RankId(rank), frame.bytes))
+          fail(rank, std::move(*failure));
         return;
       case FrameKind::kProgress: {
         ByteReader reader(frame.bytes);
         return read_progress(reader, progress_[rank]);
       }
-      case FrameKind::kFailed: {
+      case FrameKind::kFailed:
         ranks_[rank].has_ended = progress_[rank].is_finished = true;
-        const auto* text = reinterpret_cast<const char*>(frame.bytes.data());  // NOLINT: bytes
-        return fail(rank, FailureKind::kError, std::string(text, frame.bytes.size()));
-      }
+        return fail(rank, failure_from(frame.bytes));
       case FrameKind::kFinished:
         ranks_[rank].has_ended = progress_[rank].is_finished = true;
         if (!frame.bytes.empty() && !stopped_) stopped_ = RankId(rank);
@@ -142,10 +140,13 @@ class Supervisor {
   }
 
   void fail(std::size_t rank, FailureKind kind, std::string cause) {
-    fail({.kind = kind,
-          .rank = RankId(rank),
-          .task = TaskId(progress_[rank].task.load()),
-          .cause = std::move(cause)});
+    fail(rank, {.kind = kind, .cause = std::move(cause)});
+  }
+  /// Adds the rank and its task.
+  void fail(std::size_t rank, RankFailure failure) {
+    failure.rank = RankId(rank);
+    failure.task = TaskId(progress_[rank].task.load());
+    fail(std::move(failure));
   }
   void fail(RankFailure failure) {
     if (failure_) return;
@@ -161,7 +162,7 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<RankProgress> progress_;
   Watchdog watchdog_;
-  Clock::time_point failed_, shown_;
+  Clock::time_point failed_, kept_alive_;
   std::optional<RankId> stopped_;
   std::optional<RankFailure> failure_;
 };
@@ -185,10 +186,10 @@ class Reporter {
     if (!has_ended) return false;
     BodyResult& end = own_.end;
     if (end.was_stopped && !own_.communicator.problem().empty())
-      end.cause = own_.communicator.problem();
+      end.failure = {.cause = own_.communicator.problem()};
     const std::byte stopped{1};
-    if (end.cause)
-      own_.communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
+    if (end.failure)
+      own_.communicator.tell(FrameKind::kFailed, bytes_of(*end.failure));
     else
       own_.communicator.tell(FrameKind::kFinished, std::span(&stopped, end.was_stopped ? 1 : 0));
     return true;
@@ -210,10 +211,10 @@ class JobEnd {
   /// soon as one process exits with an error, and rank 0 still has to report it.
   bool is_over(bool own_is_reported) {
     const bool is_lost = own_.communicator.is_launcher_gone();
-    if (silence_.since_change(own_.communicator.frames_of_launcher()) >
+    if (idle_.since_change(own_.communicator.frames_of_launcher()) >
             2 * options_.watchdog_timeout &&
-        !is_silent_) {
-      is_silent_ = true;
+        !is_unresponsive_) {
+      is_unresponsive_ = true;
       own_.communicator.give_up_launcher();
     }
     if (!is_stopped_ && own_.communicator.is_stopped()) {
@@ -223,7 +224,7 @@ class JobEnd {
     const auto grace = options_.watchdog_timeout / (own_is_reported ? 2 : 4);
     const bool is_late = is_stopped_ && Clock::now() - stopped_ > grace;
     return is_late ||
-           (own_is_reported && (is_lost || is_silent_ || own_.communicator.is_released()));
+           (own_is_reported && (is_lost || is_unresponsive_ || own_.communicator.is_released()));
   }
 
   /// To be called once it is over.
@@ -231,17 +232,17 @@ class JobEnd {
     RankFailure failure{
         .kind = FailureKind::kDeath, .rank = RankId(0), .cause = std::string(kProcessLost)};
     if (own_.communicator.is_released()) return std::nullopt;
-    if (is_silent_) {
+    if (is_unresponsive_) {
       failure.kind = FailureKind::kHang;
       failure.cause = kNoAnswer;
     }
-    if (!own_.communicator.stop_reason().empty())
+    if (!own_.communicator.stop_reason().empty()) {
       failure = failure_from(own_.communicator.stop_reason());
-    else if (!is_stuck && own_.end.cause)
-      failure = {.kind = FailureKind::kError,
-                 .rank = own_.communicator.rank(),
-                 .task = TaskId(own_.progress.task.load()),
-                 .cause = *own_.end.cause};
+    } else if (!is_stuck && own_.end.failure) {
+      failure = *own_.end.failure;
+      failure.rank = own_.communicator.rank();
+      failure.task = TaskId(own_.progress.task.load());
+    }
     failure.is_stuck = is_stuck;
     return failure;
   }
@@ -249,8 +250,8 @@ class JobEnd {
  private:
   OwnRank& own_;
   const LaunchOptions& options_;
-  Silence silence_;
-  bool is_silent_ = false;  ///< the process of rank 0
+  IdleTimer idle_;
+  bool is_unresponsive_ = false;  ///< the process of rank 0
   bool is_stopped_ = false;
   Clock::time_point stopped_;
 };

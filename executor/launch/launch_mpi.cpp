@@ -91,21 +91,19 @@ class MpiLaunch {
     told_ = now;
     const RankProgress& progress = own_->progress;
     if (!has_told_end_) post(RankId(0), FrameKind::kProgress, bytes_of(progress, home_));
-    const auto fail = [&](FailureKind kind, std::string cause) {
-      post(RankId(0), FrameKind::kFailed,
-           bytes_of(RankFailure{.kind = kind,
-                                .rank = job_.rank(),
-                                .task = TaskId(progress.task.load()),
-                                .cause = std::move(cause)}));
+    const auto fail = [&](RankFailure failure) {
+      failure.rank = job_.rank();
+      failure.task = TaskId(progress.task.load());
+      post(RankId(0), FrameKind::kFailed, bytes_of(failure));
     };
     if (is_stopped_by_interruption(options_) && !has_told_interruption_) {
       has_told_interruption_ = true;
-      fail(FailureKind::kInterruption, "interrupted");
+      fail({.kind = FailureKind::kInterruption, .cause = "interrupted"});
       stop_own_rank();
     }
     if (!ends) return;
     has_told_end_ = true;
-    if (own_->end.cause) fail(FailureKind::kError, *own_->end.cause);
+    if (own_->end.failure) fail(*own_->end.failure);
     const std::byte was_stopped{own_->end.was_stopped};
     post(RankId(0), FrameKind::kFinished, {&was_stopped, 1});
   }
@@ -120,17 +118,16 @@ class MpiLaunch {
       case FrameKind::kStop:  // from rank 0
         return stop_own_rank();
       case FrameKind::kReport:
-        if (auto cause = deliver_report(options_, from, frame.bytes))
-          fail({.kind = FailureKind::kError,
-                .rank = from,
-                .task = TaskId(ranks_[from.index()].task.load()),
-                .cause = std::move(*cause)});
+        if (auto failure = deliver_report(options_, from, frame.bytes)) {
+          failure->task = TaskId(ranks_[from.index()].task.load());
+          fail(std::move(*failure));
+        }
         return;
       case FrameKind::kFailed:
         return fail(failure_from(frame.bytes));
       case FrameKind::kProgress:
         return note_progress(from, frame.bytes);
-      case FrameKind::kAlive:  // from rank 0
+      case FrameKind::kKeepalive:  // from rank 0
         ++frames_of_first_;
         return;
       case FrameKind::kFinished:
@@ -150,8 +147,7 @@ class MpiLaunch {
 
   /// Of the other ranks: rank 0 must show life.
   void watch_first() {
-    if (failure_ ||
-        silence_of_first_.since_change(frames_of_first_) <= 2 * options_.watchdog_timeout)
+    if (failure_ || idle_of_first_.since_change(frames_of_first_) <= 2 * options_.watchdog_timeout)
       return;
     failure_ = {.kind = FailureKind::kHang, .rank = RankId(0), .cause = std::string(kNoAnswer)};
     stop_own_rank();
@@ -184,9 +180,9 @@ class MpiLaunch {
     if (now - watched_ < kReportInterval / 2) return;
     watched_ = now;
     for (std::size_t i = 1; i < ranks_.size(); ++i) {
-      post(RankId(i), FrameKind::kAlive);
-      const auto silent = silence_[i].since_change(frames_[i]);
-      ranks_[i].is_silent = !ranks_[i].is_finished && silent > options_.watchdog_timeout / 2;
+      post(RankId(i), FrameKind::kKeepalive);
+      const auto idle = idle_[i].since_change(frames_[i]);
+      ranks_[i].is_unresponsive = !ranks_[i].is_finished && idle > options_.watchdog_timeout / 2;
     }
     if (std::optional<RankFailure> dead = find_dead()) fail(std::move(*dead));
     if (!failure_)
@@ -229,9 +225,9 @@ class MpiLaunch {
   const std::string home_ = home_of_pids();
   std::vector<pid_t> pids_;  ///< of ranks on this host; 0: on another one, or unknown
   std::vector<std::int64_t> frames_ = std::vector<std::int64_t>(ranks_.size());  ///< of progress
-  std::vector<Silence> silence_ = std::vector<Silence>(ranks_.size());
+  std::vector<IdleTimer> idle_ = std::vector<IdleTimer>(ranks_.size());
   std::int64_t frames_of_first_ = 0;  ///< frames that rank 0 sends to show life
-  Silence silence_of_first_;
+  IdleTimer idle_of_first_;
   Watchdog watchdog_;
   std::optional<RankId> stopped_;
   std::optional<RankFailure> failure_;

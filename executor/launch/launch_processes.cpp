@@ -52,9 +52,10 @@ void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
   {
     SocketCommunicator communicator(rank, std::move(sockets), progress.beats);
     BodyResult end = run_body(body, communicator, progress);
-    if (end.was_stopped && !communicator.problem().empty()) end.cause = communicator.problem();
-    if (end.cause)
-      communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
+    if (end.was_stopped && !communicator.problem().empty())
+      end.failure = {.cause = communicator.problem()};
+    if (end.failure)
+      communicator.tell(FrameKind::kFailed, bytes_of(*end.failure));
     else if (!end.was_stopped)
       communicator.tell(FrameKind::kFinished);
     progress.is_finished = true;
@@ -88,7 +89,7 @@ class Children {
     std::optional<Clock::time_point> failed_at;
     while (running() > 0) {
       take_frames();
-      note_suspended();
+      note_unresponsive();
       reap();
       if (!failure_) {
         if (std::optional<RankFailure> failure = watchdog.poll()) fail(std::move(*failure));
@@ -163,11 +164,9 @@ class Children {
       case FrameKind::kReport:
         if (options_.on_report) options_.on_report(RankId(rank), frame.bytes);
         return;
-      case FrameKind::kFailed: {
+      case FrameKind::kFailed:
         children_[rank].is_through = true;
-        const auto* text = reinterpret_cast<const char*>(frame.bytes.data());
-        return fail(failure_of(rank, FailureKind::kError, std::string(text, frame.bytes.size())));
-      }
+        return fail(rank, failure_from(frame.bytes));
       case FrameKind::kFinished:
         children_[rank].is_through = true;
         return;
@@ -176,7 +175,7 @@ class Children {
     }
   }
 
-  void note_suspended() {
+  void note_unresponsive() {
     for (std::size_t i = 0; i < children_.size(); ++i) {
       siginfo_t info{};
       constexpr int kNoExits = WSTOPPED | WCONTINUED | WNOHANG;
@@ -184,7 +183,7 @@ class Children {
           ::waitid(P_PID, static_cast<id_t>(children_[i].pid), &info, kNoExits) != 0 ||
           info.si_pid == 0)
         continue;
-      progress_.all()[i].is_silent = info.si_code == CLD_STOPPED;
+      progress_.all()[i].is_unresponsive = info.si_code == CLD_STOPPED;
     }
   }
 
@@ -198,19 +197,20 @@ class Children {
       if (ended == 0) continue;
       child.pid = 0;
       if (ended > 0 && WIFSIGNALED(status))
-        fail(failure_of(i, FailureKind::kDeath, "was killed by " + signal_text(WTERMSIG(status))));
+        fail(i, {.kind = FailureKind::kDeath,
+                 .cause = "was killed by " + signal_text(WTERMSIG(status))});
       else if (!child.is_through || status != 0)
-        fail(failure_of(
-            i, FailureKind::kDeath,
-            fmt::format("its process exited early, with status {}", WEXITSTATUS(status))));
+        fail(i, {.kind = FailureKind::kDeath,
+                 .cause =
+                     fmt::format("its process exited early, with status {}", WEXITSTATUS(status))});
     }
   }
 
-  RankFailure failure_of(std::size_t rank, FailureKind kind, std::string cause) {
-    return {.kind = kind,
-            .rank = RankId(rank),
-            .task = TaskId(progress_.all()[rank].task.load()),
-            .cause = std::move(cause)};
+  /// Adds the rank and its task.
+  void fail(std::size_t rank, RankFailure failure) {
+    failure.rank = RankId(rank);
+    failure.task = TaskId(progress_.all()[rank].task.load());
+    fail(std::move(failure));
   }
 
   void fail(RankFailure failure) {

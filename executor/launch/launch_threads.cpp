@@ -37,8 +37,10 @@ struct Ranks {
 
   /// Thread creation failed for this rank; later ranks are not started either.
   void cannot_start(RankId rank, const std::string& reason) {
-    fail(
-        {.kind = FailureKind::kError, .rank = rank, .cause = "cannot start its thread: " + reason});
+    fail({.kind = FailureKind::kSystemError,
+          .rank = rank,
+          .cause = "cannot start its thread: " + reason,
+          .hint = "check the limits on processes and memory (ulimit -u, ulimit -v)"});
     const std::lock_guard lock(mutex);
     finished += hub.rank_count() - rank.value;
   }
@@ -50,11 +52,11 @@ void run_rank(Ranks& ranks, RankId rank, const RankBody& body) {
   ThreadCommunicator communicator(ranks.hub, rank, progress.beats);
   BodyResult end = run_body(body, communicator, progress);
   CrashWatch::set_rank_of_this_thread(nullptr);
-  if (end.cause)
-    ranks.fail({.kind = FailureKind::kError,
-                .rank = rank,
-                .task = TaskId(progress.task.load()),
-                .cause = *end.cause});
+  if (end.failure) {
+    end.failure->rank = rank;
+    end.failure->task = TaskId(progress.task.load());
+    ranks.fail(std::move(*end.failure));
+  }
   const std::lock_guard lock(ranks.mutex);
   progress.is_finished = true;
   if (end.was_stopped) ranks.stopped = rank;

@@ -18,7 +18,7 @@ struct RankProgress {
   std::atomic<bool> is_finished{false};  ///< its body has returned
   std::atomic<bool> is_on_disk{false};   ///< file I/O, exempt from the watchdog
   /// Set by the launcher: its process does not answer, as if it was suspended or its host was gone.
-  std::atomic<bool> is_silent{false};
+  std::atomic<bool> is_unresponsive{false};
   /// Set by the launcher: the rank throws PeerFailure before its next task.
   std::atomic<bool> must_stop{false};
 };

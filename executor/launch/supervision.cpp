@@ -37,18 +37,27 @@ void keep_crashed_thread(int signal) {
 /// Of write_progress().
 constexpr std::size_t kProgressSize = sizeof(std::int64_t) + 2 * sizeof(std::int32_t) + 2;
 
-/// To be called inside a catch block.
-std::string cause_of_what_was_thrown() {
+RankFailure failure_of(FailureKind kind, const Diagnostic& diagnostic) {
+  return {
+      .kind = kind, .cause = diagnostic.where + ": " + diagnostic.what, .hint = diagnostic.hint};
+}
+
+/// The failure of a rank that threw. To be called inside a catch block.
+RankFailure failure_of_exception() {
   try {
     throw;
   } catch (const RuntimeFailure& error) {
-    return error.diagnostic().where + ": " + error.diagnostic().what;
+    return failure_of(FailureKind::kSystemError, error.diagnostic());
+  } catch (const InputError& error) {
+    return failure_of(FailureKind::kError, error.diagnostics().front());
   } catch (const std::bad_alloc&) {
-    return std::string(kNoMemory);
+    return {.kind = FailureKind::kSystemError,
+            .cause = "out of memory",
+            .hint = "use a smaller plan, or raise the limit (ulimit -v)"};
   } catch (const std::exception& error) {
-    return error.what();
+    return {.cause = error.what()};
   } catch (...) {
-    return "unknown exception";
+    return {.cause = "unknown exception"};
   }
 }
 
@@ -79,19 +88,21 @@ BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgre
     body(communicator, progress);
     return {};
   } catch (const PeerFailure&) {
-    return {.was_stopped = true, .cause = {}};
+    return {.was_stopped = true, .failure = {}};
   } catch (...) {
-    return {.was_stopped = false, .cause = cause_of_what_was_thrown()};
+    return {.was_stopped = false, .failure = failure_of_exception()};
   }
 }
 
-std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
+std::optional<RankFailure> deliver_report(const LaunchOptions& options, RankId rank,
                                           std::span<const std::byte> report) {
   try {
     if (options.on_report) options.on_report(rank, report);
     return std::nullopt;
   } catch (...) {
-    return cause_of_what_was_thrown();
+    RankFailure failure = failure_of_exception();
+    failure.rank = rank;
+    return failure;
   }
 }
 
@@ -126,16 +137,20 @@ std::vector<std::byte> bytes_of(const RankFailure& failure) {
   writer.number(failure.rank.value);
   writer.number(failure.task.value);
   writer.text(failure.cause);
+  writer.text(failure.hint);
   return writer.take();
 }
 
 RankFailure failure_from(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   RankFailure failure;
-  failure.kind = static_cast<FailureKind>(reader.number<std::uint8_t>());
+  const auto kind = reader.number<std::uint8_t>();
+  if (kind > static_cast<std::uint8_t>(FailureKind::kInterruption)) throw InvalidFrame();
+  failure.kind = static_cast<FailureKind>(kind);
   failure.rank = RankId(reader.number<std::int32_t>());
   failure.task = TaskId(reader.number<std::int32_t>());
   failure.cause = reader.text();
+  failure.hint = reader.text();
   return failure;
 }
 
@@ -156,14 +171,14 @@ std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, ::strsignal(signal));
 }
 
-std::chrono::steady_clock::duration Silence::since_change(std::int64_t count) {
+std::chrono::steady_clock::duration IdleTimer::since_change(std::int64_t count) {
   constexpr std::chrono::milliseconds kLongestGap{200};
   const auto now = std::chrono::steady_clock::now();
   const auto passed = now - std::exchange(asked_at_, now);
-  silent_ = count == std::exchange(count_, count)
-                ? silent_ + std::min<std::chrono::steady_clock::duration>(passed, kLongestGap)
-                : std::chrono::steady_clock::duration();
-  return silent_;
+  idle_ = count == std::exchange(count_, count)
+              ? idle_ + std::min<std::chrono::steady_clock::duration>(passed, kLongestGap)
+              : std::chrono::steady_clock::duration();
+  return idle_;
 }
 
 std::optional<RankFailure> Watchdog::poll() {
@@ -200,15 +215,16 @@ RankFailure Watchdog::hang_failure() const {
   for (std::size_t i = ranks_.size(); i-- > 0;)
     if (!ranks_[i].is_waiting.load() && !ranks_[i].is_finished.load()) culprit = i;
   for (std::size_t i = ranks_.size(); i-- > 0;)
-    if (ranks_[i].is_silent.load()) culprit = i;
+    if (ranks_[i].is_unresponsive.load()) culprit = i;
   for (std::size_t i = 0; culprit == ranks_.size(); ++i)
     if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
   const double seconds = std::chrono::duration<double>(options_.watchdog_timeout).count();
-  return {.kind = FailureKind::kHang,
-          .rank = RankId(culprit),
-          .task = TaskId(ranks_[culprit].task.load()),
-          .cause = fmt::format("{}: no rank made progress for {:g} s",
-                               ranks_[culprit].is_silent.load() ? kNoAnswer : "hung", seconds)};
+  return {
+      .kind = FailureKind::kHang,
+      .rank = RankId(culprit),
+      .task = TaskId(ranks_[culprit].task.load()),
+      .cause = fmt::format("{}: no rank made progress for {:g} s",
+                           ranks_[culprit].is_unresponsive.load() ? kNoAnswer : "hung", seconds)};
 }
 
 CrashWatch::CrashWatch() {

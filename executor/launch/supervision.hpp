@@ -15,17 +15,16 @@
 namespace meshwright {
 
 struct BodyResult {
-  bool was_stopped = false;          ///< another rank failed first
-  std::optional<std::string> cause;  ///< its own failure
+  bool was_stopped = false;  ///< another rank failed first
+  /// Its own failure, without rank and task.
+  std::optional<RankFailure> failure;
 };
-/// Cause of a failure by std::bad_alloc.
-inline constexpr std::string_view kNoMemory = "out of memory";
 /// Calls the body and catches exceptions.
 BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
 
 /// Calls LaunchOptions::on_report, if set. An exception ends the run as a failure of the reporting
-/// rank; its cause is returned.
-std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
+/// rank, which is returned without its task.
+std::optional<RankFailure> deliver_report(const LaunchOptions& options, RankId rank,
                                           std::span<const std::byte> report);
 
 /// Whether an interruption ends the run at once. Otherwise passes it on to the ranks, see
@@ -39,8 +38,9 @@ void write_progress(ByteWriter& writer, const RankProgress& progress);
 /// Updates the supervisor's copy.
 void read_progress(ByteReader& reader, RankProgress& known);
 
-/// A failure without is_stuck, which only the rank's own process knows.
+/// Serializes a failure, without is_stuck, which only the rank's own process knows.
 std::vector<std::byte> bytes_of(const RankFailure& failure);
+/// Throws InvalidFrame.
 RankFailure failure_from(std::span<const std::byte> bytes);
 
 /// Cause when a process vanished before it reported how its rank ended.
@@ -74,7 +74,7 @@ class SharedProgress {
 
 /// How long the other side has sent nothing. Long gaps between two calls count only in part: if
 /// this process was suspended (Ctrl-Z), so was the other one.
-class Silence {
+class IdleTimer {
  public:
   /// `count`: of whatever the other side sends.
   std::chrono::steady_clock::duration since_change(std::int64_t count);
@@ -82,7 +82,7 @@ class Silence {
  private:
   std::int64_t count_ = -1;
   std::chrono::steady_clock::time_point asked_at_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::duration silent_{};
+  std::chrono::steady_clock::duration idle_{};
 };
 
 /// Detects interruptions, crashed threads and hangs. Long gaps between two calls of poll() count

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "executor/launch/handshake.hpp"
-#include "executor/launch/job_door.hpp"
+#include "executor/launch/job_acceptor.hpp"
 #include "executor/launch/tcp_socket.hpp"
 
 namespace meshwright {
@@ -15,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What rank 0 tells every rank, before the addresses.
+constexpr std::chrono::milliseconds kReconnectPause{20};
+
+/// What rank 0 sends to every rank, before the addresses.
 using SessionKey = Challenge;
 
 template <class T>
@@ -28,7 +31,7 @@ class Rendezvous {
   Rendezvous(const JobPlace& place, std::chrono::milliseconds timeout,
              const std::atomic<bool>* interrupted)
       : place_(place),
-        patience_{Clock::now() + timeout,
+        deadline_{Clock::now() + timeout,
                   [interrupted] {
                     if (interrupted != nullptr && *interrupted) throw RendezvousInterrupted();
                   }},
@@ -58,7 +61,7 @@ class Rendezvous {
     return "missing ranks" + ranks;
   }
 
-  /// Where the socket of a visitor belongs; null: nowhere.
+  /// Where the socket of this process is kept; null: it has no place in the job.
   FileDescriptor* place_of(const Hello& hello) {
     if (hello.rank <= place_.rank || hello.rank >= place_.ranks) return nullptr;
     const auto rank = static_cast<std::size_t>(hello.rank);
@@ -66,19 +69,19 @@ class Rendezvous {
     const bool supervises = place_.rank == 0 && hello.use == SocketUse::kLauncher;
     return supervises ? &sockets_.of_launcher[rank] : nullptr;
   }
-  Verdict judge(const Hello& hello) {
+  Verdict verdict_of(const Hello& hello) {
     FileDescriptor* place = place_of(hello);
     if (hello.ranks != place_.ranks || place == nullptr) return Verdict::kOtherSize;
     return place->get() >= 0 ? Verdict::kTaken : Verdict::kAccepted;
   }
-  JobDoor door_at(const std::string& host, std::uint32_t port, const std::string& secret) {
+  JobAcceptor acceptor_at(const std::string& host, std::uint32_t port, const std::string& secret) {
     return {listen_at(host, port, where_), secret,
-            [this](const Hello& hello) { return judge(hello); }};
+            [this](const Hello& hello) { return verdict_of(hello); }};
   }
-  JobDoor::Visitor next_at(JobDoor& door) {
-    std::optional<JobDoor::Visitor> visitor = door.next(patience_);
-    if (!visitor) fail("rendezvous timed out: " + missing());
-    return std::move(*visitor);
+  JobAcceptor::Connection next_at(JobAcceptor& acceptor) {
+    std::optional<JobAcceptor::Connection> connection = acceptor.next(deadline_);
+    if (!connection) fail("rendezvous timed out: " + missing());
+    return std::move(*connection);
   }
 
   // ---- rank 0 ----
@@ -89,20 +92,20 @@ class Rendezvous {
     sockets_.of_launcher.resize(count());
     sockets_.of_launcher[0] = std::move(own[1]);
     if (place_.ranks == 1) return;
-    JobDoor door = door_at(place_.host, place_.port, place_.secret);
+    JobAcceptor acceptor = acceptor_at(place_.host, place_.port, place_.secret);
     std::vector<SocketAddress> addresses(count());
     for (int left = 2 * (place_.ranks - 1); left > 0; --left) {
-      JobDoor::Visitor visitor = next_at(door);
-      if (visitor.hello.use == SocketUse::kPeer)
-        addresses[static_cast<std::size_t>(visitor.hello.rank)] = {
-            peer_address(visitor.socket.get()).host, visitor.hello.port};
-      *place_of(visitor.hello) = std::move(visitor.socket);
+      JobAcceptor::Connection connection = next_at(acceptor);
+      if (connection.hello.use == SocketUse::kPeer)
+        addresses[static_cast<std::size_t>(connection.hello.rank)] = {
+            peer_address(connection.socket.get()).host, connection.hello.port};
+      *place_of(connection.hello) = std::move(connection.socket);
     }
     const SessionKey key = new_challenge();
     for (std::size_t r = 1; r < count(); ++r) {
       const int fd = sockets_.own.peers[r].get();
-      if (!write_all(fd, key, patience_) ||
-          !write_all(fd, std::as_bytes(std::span(addresses)), patience_))
+      if (!write_all(fd, key, deadline_) ||
+          !write_all(fd, std::as_bytes(std::span(addresses)), deadline_))
         fail(fmt::format("lost connection to rank {}", r));
     }
   }
@@ -111,22 +114,22 @@ class Rendezvous {
 
   void connect_to_all() {
     FileDescriptor first = connected(0, place_.host, place_.port);
-    JobDoor door = door_at(own_address(first.get()).host.data(), 0, "");
-    port_ = door.port();
+    JobAcceptor acceptor = acceptor_at(own_address(first.get()).host.data(), 0, "");
+    port_ = acceptor.port();
     FileDescriptor launcher;
     introduce(first, {0, place_.host, place_.port, place_.secret, SocketUse::kPeer});
     introduce(launcher, {0, place_.host, place_.port, place_.secret, SocketUse::kLauncher});
     SessionKey key{};
     std::vector<SocketAddress> addresses(count());
-    if (!read_all(first.get(), key, patience_) ||
-        !read_all(first.get(), std::as_writable_bytes(std::span(addresses)), patience_))
+    if (!read_all(first.get(), key, deadline_) ||
+        !read_all(first.get(), std::as_writable_bytes(std::span(addresses)), deadline_))
       fail("rendezvous timed out, or lost connection to rank 0");
     sockets_.own.peers[0] = std::move(first);
     sockets_.own.launcher = std::move(launcher);
     const std::string secret =
         place_.secret +
         std::string(reinterpret_cast<const char*>(key.data()), key.size());  // NOLINT
-    door.set_secret(secret);
+    acceptor.set_secret(secret);
     for (int r = 1; r < place_.rank; ++r) {
       SocketAddress& at = addresses[static_cast<std::size_t>(r)];
       at.host.back() = '\0';
@@ -134,13 +137,13 @@ class Rendezvous {
       introduce(socket, {r, at.host.data(), at.port, secret, SocketUse::kPeer});
     }
     for (int left = place_.ranks - 1 - place_.rank; left > 0; --left) {
-      JobDoor::Visitor visitor = next_at(door);
-      *place_of(visitor.hello) = std::move(visitor.socket);
+      JobAcceptor::Connection connection = next_at(acceptor);
+      *place_of(connection.hello) = std::move(connection.socket);
     }
   }
 
   FileDescriptor connected(int rank, const std::string& host, std::uint32_t port) const {
-    std::optional<FileDescriptor> socket = connect_to(host, port, patience_, where_);
+    std::optional<FileDescriptor> socket = connect_to(host, port, deadline_, where_);
     if (!socket)
       fail(fmt::format("rendezvous timed out: no answer from rank {} at {} port {}", rank, host,
                        port));
@@ -154,19 +157,20 @@ class Rendezvous {
     std::string secret;
     SocketUse use;
   };
-  /// Connects, unless `socket` is connected, until the other side lets this rank in.
+  /// Connects, unless `socket` is connected, until the peer accepts this rank.
   void introduce(FileDescriptor& socket, const Target& to) const {
     while (true) {
       if (socket.get() < 0) socket = connected(to.rank, to.host, to.port);
       Challenge challenge{};
       Hello hello{kProtocol, place_.rank, place_.ranks, to.use, port_, new_challenge(), {}};
       Welcome welcome;
-      bool told = read_all(socket.get(), challenge, patience_);
+      bool told = read_all(socket.get(), challenge, deadline_);
       hello = signed_hello(hello, to.secret, challenge);
-      told = told && write_all(socket.get(), std::as_bytes(std::span(&hello, 1)), patience_) &&
-             read_all(socket.get(), writable_bytes(welcome), patience_);
+      told = told && write_all(socket.get(), std::as_bytes(std::span(&hello, 1)), deadline_) &&
+             read_all(socket.get(), writable_bytes(welcome), deadline_);
       if (told) return check(welcome, hello, to);
       socket = FileDescriptor();  // closed: too many connections at once, or it has just ended
+      std::this_thread::sleep_for(kReconnectPause);
     }
   }
   void check(const Welcome& welcome, const Hello& hello, const Target& to) const {
@@ -190,7 +194,7 @@ class Rendezvous {
   }
 
   const JobPlace& place_;
-  Patience patience_;
+  Deadline deadline_;
   std::string where_;
   std::uint32_t port_ = 0;  ///< port that this process listens on
   JobSockets sockets_;

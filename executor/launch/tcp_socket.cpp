@@ -57,12 +57,12 @@ SocketAddress address_from(Get get, int fd) {
 
 }  // namespace
 
-bool wait_for(int fd, short events, const Patience& patience) {
+bool wait_for(int fd, short events, const Deadline& deadline) {
   constexpr std::int64_t kSlice = 100;  // milliseconds
-  while (Clock::now() < patience.end) {
-    patience.check();
+  while (Clock::now() < deadline.end) {
+    deadline.check();
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(patience.end - Clock::now());
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline.end - Clock::now());
     pollfd polled{fd, events, 0};
     const int ready = ::poll(&polled, 1, static_cast<int>(std::min(left.count() + 1, kSlice)));
     if (ready > 0) return true;
@@ -71,9 +71,9 @@ bool wait_for(int fd, short events, const Patience& patience) {
   return false;
 }
 
-bool read_all(int fd, std::span<std::byte> to, const Patience& patience) {
+bool read_all(int fd, std::span<std::byte> to, const Deadline& deadline) {
   while (!to.empty()) {
-    if (!wait_for(fd, POLLIN, patience)) return false;
+    if (!wait_for(fd, POLLIN, deadline)) return false;
     const ssize_t n = ::recv(fd, to.data(), to.size(), 0);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
     if (n > 0) to = to.subspan(static_cast<std::size_t>(n));
@@ -81,9 +81,9 @@ bool read_all(int fd, std::span<std::byte> to, const Patience& patience) {
   return true;
 }
 
-bool write_all(int fd, std::span<const std::byte> from, const Patience& patience) {
+bool write_all(int fd, std::span<const std::byte> from, const Deadline& deadline) {
   while (!from.empty()) {
-    if (!wait_for(fd, POLLOUT, patience)) return false;
+    if (!wait_for(fd, POLLOUT, deadline)) return false;
     const ssize_t n = ::send(fd, from.data(), from.size(), MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
     if (n > 0) from = from.subspan(static_cast<std::size_t>(n));
@@ -118,16 +118,16 @@ FileDescriptor listen_at(const std::string& host, std::uint32_t port, const std:
 }
 
 std::optional<FileDescriptor> connect_to(const std::string& host, std::uint32_t port,
-                                         const Patience& patience, const std::string& where) {
+                                         const Deadline& deadline, const std::string& where) {
   const Found found = find(host, port, false, where);
-  while (Clock::now() < patience.end) {
-    patience.check();
+  while (Clock::now() < deadline.end) {
+    deadline.check();
     for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
       const int fd = ::socket(a->ai_family, a->ai_socktype, a->ai_protocol);
       if (fd < 0) continue;
       FileDescriptor socket = prepared_socket(fd);
       if (::connect(fd, a->ai_addr, a->ai_addrlen) == 0) return socket;
-      if (errno != EINPROGRESS || !wait_for(fd, POLLOUT, patience)) continue;
+      if (errno != EINPROGRESS || !wait_for(fd, POLLOUT, deadline)) continue;
       int error = 0;
       socklen_t size = sizeof(error);
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);

@@ -14,21 +14,20 @@
 
 namespace meshwright {
 
-/// Until when to wait, and whether to stop waiting before. Functions that wait return false or
-/// nothing then.
-struct Patience {
+/// When to stop waiting. Functions that wait return false or nullopt after the end.
+struct Deadline {
   std::chrono::steady_clock::time_point end;
-  /// May throw, which ends the wait.
+  /// Called every 100 ms while waiting; may throw.
   std::function<void()> check = [] {};
 };
 
 /// Waits until poll() reports one of `events`.
-bool wait_for(int fd, short events, const Patience& patience);
-/// False also if the other side has closed.
-bool read_all(int fd, std::span<std::byte> to, const Patience& patience);
-bool write_all(int fd, std::span<const std::byte> from, const Patience& patience);
+bool wait_for(int fd, short events, const Deadline& deadline);
+/// False also if the peer has closed the connection.
+bool read_all(int fd, std::span<std::byte> to, const Deadline& deadline);
+bool write_all(int fd, std::span<const std::byte> from, const Deadline& deadline);
 
-/// An address of a socket, without names to look up.
+/// A numeric address.
 struct SocketAddress {
   std::array<char, 64> host{};
   std::uint32_t port = 0;
@@ -36,12 +35,12 @@ struct SocketAddress {
 SocketAddress own_address(int fd);
 SocketAddress peer_address(int fd);
 
-/// Non-blocking, without delay of small messages, closed in child processes.
+/// Sets O_NONBLOCK, TCP_NODELAY and FD_CLOEXEC.
 FileDescriptor prepared_socket(int fd);
 /// Throws RuntimeFailure with `where` if the name cannot be resolved or the address is taken.
 FileDescriptor listen_at(const std::string& host, std::uint32_t port, const std::string& where);
-/// Retries until someone listens there.
+/// Retries until the connection is accepted.
 std::optional<FileDescriptor> connect_to(const std::string& host, std::uint32_t port,
-                                         const Patience& patience, const std::string& where);
+                                         const Deadline& deadline, const std::string& where);
 
 }  // namespace meshwright

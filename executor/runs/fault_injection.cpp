@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::string_view kFlag = "--inject-fault";
 constexpr std::string_view kForm = "write it as rank=1,task=F0,kind=die";
-constexpr std::array kKindNames{"die", "abort", "exit", "hang", "throw", "nan"};
+constexpr std::array kKindNames{"die", "abort", "exit", "hang", "throw", "memory", "nan"};
 
 [[noreturn]] void refuse_fault(std::string what, std::string hint) {
   throw InputError(Diagnostic{std::string(kFlag), std::move(what), std::move(hint)});
@@ -105,6 +106,8 @@ void inject(FaultKind kind) {
       ::_exit(0);
     case FaultKind::kHang:
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    case FaultKind::kMemory:
+      throw std::bad_alloc();
     case FaultKind::kThrow:
       throw std::runtime_error("injected fault");
     case FaultKind::kNan:

@@ -10,12 +10,13 @@
 namespace meshwright {
 
 enum class FaultKind : std::uint8_t {
-  kDie,    ///< the rank's process is killed (SIGKILL)
-  kAbort,  ///< the rank crashes (SIGABRT)
-  kExit,   ///< the rank's process exits without reporting a status
-  kHang,   ///< the rank makes no further progress
-  kThrow,  ///< the rank reports an error
-  kNan     ///< a weight of the task's stage becomes NaN
+  kDie,     ///< the rank's process is killed (SIGKILL)
+  kAbort,   ///< the rank crashes (SIGABRT)
+  kExit,    ///< the rank's process exits without reporting a status
+  kHang,    ///< the rank makes no further progress
+  kThrow,   ///< the rank reports an error
+  kMemory,  ///< the rank is out of memory
+  kNan      ///< a weight of the task's stage becomes NaN
 };
 
 /// A fault injected when the task is about to start in training step `step`.

@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-constexpr MessageTag kSettingsTag{Channel::kControl, 3};
+constexpr MessageTag kSettingsTag{Channel::kControl, 4};
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
 std::vector<std::byte> bytes_of(const RunSettings& settings) {
@@ -46,8 +46,8 @@ RunSettings settings_of_first(Communicator& communicator) {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& own,
                          const std::string& first) {
-  throw RuntimeFailure({name, fmt::format("is {} on this rank, but {} on rank 0", own, first),
-                        "start all ranks with the same options, files and program"});
+  throw InputError(Diagnostic{name, fmt::format("is {} on this rank, but {} on rank 0", own, first),
+                              "start all ranks with the same options, files and program"});
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace meshwright {
 /// What ranks must agree on: "--seed" -> "1".
 using RunSettings = std::map<std::string, std::string>;
 
-/// Called by all ranks before their first step. Throws RuntimeFailure on ranks whose settings
+/// Called by all ranks before their first step. Throws InputError on ranks whose settings
 /// differ from those of rank 0; it names the first that differs.
 void check_same_run(Communicator& communicator, const RunSettings& settings);
 

@@ -55,7 +55,7 @@ double Validation::mean_loss() {
 }
 
 LossSums::Sum sum_over_ranks(Communicator& communicator, const LossSums::Sum& share) {
-  constexpr std::int32_t kTag = 3;  // 0 to 2: of steps and checkpoints
+  constexpr std::int32_t kTag = 3;  // others: steps, checkpoints, settings
   RankGroup all(communicator, all_ranks(communicator.rank_count()), {Channel::kControl, kTag});
   std::vector<LossSums::Sum> shares(static_cast<std::size_t>(all.size()));
   shares[static_cast<std::size_t>(all.index())] = share;

@@ -39,12 +39,12 @@ enum class FrameKind : std::uint8_t {
   kStop,         ///< launcher to rank: the run has failed; in jobs the bytes say why
   kProgress,     ///< rank to the process that supervises the run
   kInterrupted,  ///< rank to launcher: its process was interrupted
-  kAlive         ///< launcher to rank, from time to time
+  kKeepalive     ///< launcher to rank, from time to time
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kAlive;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kKeepalive;
 /// Whether a frame is a heartbeat. A hung rank sends and receives the others, too.
 constexpr bool shows_progress(FrameKind kind) {
-  return kind != FrameKind::kProgress && kind != FrameKind::kAlive;
+  return kind != FrameKind::kProgress && kind != FrameKind::kKeepalive;
 }
 
 struct Frame {

@@ -64,6 +64,13 @@ TEST_P(RunFaults, NameRankTaskAndCauseOfARankThatThrows) {
                  "error: rank 1, r1.compute.s1.F2: injected fault\n");
 }
 
+TEST_P(RunFaults, OfMemoryAreSystemErrors) {
+  EXPECT_THAT(
+      run("--inject-fault rank=1,task=F2,kind=memory"),
+      fails_with(4, "error: rank 1, r1.compute.s1.F2: out of memory\n  hint: use a smaller"));
+  EXPECT_FALSE(has_output());
+}
+
 TEST_P(RunFaults, AreToldAsJson) {
   const ProgramRun failed = run("--inject-fault rank=1,task=B1,kind=throw,step=1 --json");
   EXPECT_EQ(failed.exit_code, 1);

@@ -303,26 +303,27 @@ TEST(TcpRendezvous, NamesTheAddressOfRankZero) {
   }
 }
 
+int connect_to_port(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 200; ++i) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return fd;
+    ::close(fd);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return -1;
+}
+
 // Connections without a valid handshake are closed and do not disturb the rendezvous.
 TEST(TcpRendezvous, ClosesConnectionsWithoutAHandshake) {
   const std::uint16_t port = free_port();
   std::thread stranger([port] {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int i = 0; i < 200; ++i) {
-      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-      if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-        constexpr std::string_view kWords = "GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n";
-        EXPECT_EQ(::send(fd, kWords.data(), kWords.size(), MSG_NOSIGNAL), std::ssize(kWords));
-        ::close(fd);
-        return;
-      }
-      ::close(fd);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ADD_FAILURE() << "no rank was listening";
+    constexpr std::string_view kWords = "GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n";
+    const FileDescriptor socket(connect_to_port(port));
+    EXPECT_EQ(::send(socket.get(), kWords.data(), kWords.size(), MSG_NOSIGNAL), std::ssize(kWords));
   });
   std::optional<JobSockets> second;
   std::thread other([&] {
@@ -338,20 +339,6 @@ TEST(TcpRendezvous, ClosesConnectionsWithoutAHandshake) {
 }
 
 // ---- handshakes ----
-
-int connect_to_port(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  for (int i = 0; i < 200; ++i) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return fd;
-    ::close(fd);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return -1;
-}
 
 TEST(TcpRendezvous, IsNotDelayedBySilentConnections) {
   constexpr int kSilent = 200;
@@ -369,7 +356,7 @@ TEST(TcpRendezvous, IsNotDelayedBySilentConnections) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
-/// What the process of rank 1 is told.
+/// The error on rank 1.
 std::string refusal_of(const JobPlace& second) {
   std::atomic<bool> done = false;
   std::string what;
@@ -388,7 +375,7 @@ std::string refusal_of(const JobPlace& second) {
   return what;
 }
 
-TEST(TcpRendezvous, LetsNobodyInWithoutTheSecret) {
+TEST(TcpRendezvous, RejectsOtherSecrets) {
   JobPlace second = place_of(1, 2, free_port());
   EXPECT_THAT(refusal_of(second), HasSubstr("has another secret"));
   second.secret = "sesame ";
@@ -401,7 +388,7 @@ TEST(TcpRendezvous, RefusesProcessesOfOtherJobs) {
   EXPECT_THAT(refusal_of(second), HasSubstr("does not belong to a job of 3 ranks"));
 }
 
-TEST(Handshake, ProvesWithoutShowingTheSecret) {
+TEST(Handshake, AuthenticatesBothSides) {
   const Challenge challenge = new_challenge();
   const Hello hello = signed_hello({kProtocol, 1, 2, SocketUse::kPeer, 9, new_challenge(), {}},
                                    "sesame", challenge);
@@ -417,12 +404,12 @@ TEST(Handshake, ProvesWithoutShowingTheSecret) {
   EXPECT_FALSE(is_signed(Welcome{Verdict::kAccepted, hello.proof}, "sesame", hello));
 }
 
-TEST(Handshake, MakesNewSecrets) {
+TEST(Handshake, SecretsAreRandom) {
   EXPECT_EQ(new_secret().size(), 64u);
   EXPECT_NE(new_secret(), new_secret());
 }
 
-// ---- interruptions, silence, and what other processes send ----
+// ---- interruptions, unresponsive processes, invalid frames ----
 
 TEST(TcpJob, IsInterruptedByAnyRank) {
   const std::uint16_t port = free_port();

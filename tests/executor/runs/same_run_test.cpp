@@ -17,8 +17,9 @@ std::string complaint_about(const RunSettings& of_last) {
     std::string text;
     try {
       check_same_run(communicator, communicator.rank() == RankId(2) ? of_last : settings);
-    } catch (const RuntimeFailure& failure) {
-      text = failure.diagnostic().where + ": " + failure.diagnostic().what;
+    } catch (const InputError& error) {
+      const Diagnostic& first = error.diagnostics().front();
+      text = first.where + ": " + first.what;
     }
     return std::vector<char>(text.begin(), text.end());
   });

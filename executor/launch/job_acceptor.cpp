@@ -1,4 +1,4 @@
-#include "executor/launch/job_door.hpp"
+#include "executor/launch/job_acceptor.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,30 +23,30 @@ bool send_now(int fd, const T& value) {
 
 }  // namespace
 
-std::optional<JobDoor::Visitor> JobDoor::next(const Patience& patience) {
-  while (Clock::now() < patience.end) {
-    patience.check();
+std::optional<JobAcceptor::Connection> JobAcceptor::next(const Deadline& deadline) {
+  while (Clock::now() < deadline.end) {
+    deadline.check();
     std::vector<pollfd> polled{{listening_.get(), POLLIN, 0}};
     for (const Pending& each : pending_) polled.push_back({each.socket.get(), POLLIN, 0});
     ::poll(polled.data(), polled.size(), static_cast<int>(kSlice.count()));
-    std::optional<Visitor> visitor;
+    std::optional<Connection> connection;
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       Pending& each = pending_[i];
-      if (visitor || polled[i + 1].revents == 0 || !receive(each)) continue;
+      if (connection || polled[i + 1].revents == 0 || !receive(each)) continue;
       answer(each);
-      if (each.socket.get() >= 0) visitor = Visitor{std::move(each.socket), each.hello};
+      if (each.socket.get() >= 0) connection = Connection{std::move(each.socket), each.hello};
       each.socket = FileDescriptor();
     }
     const Clock::time_point now = Clock::now();
     std::erase_if(pending_,
                   [&](const Pending& each) { return each.socket.get() < 0 || now > each.until; });
-    if (visitor) return visitor;
+    if (connection) return connection;
     if (polled.front().revents != 0) accept_one();
   }
   return std::nullopt;
 }
 
-void JobDoor::accept_one() {
+void JobAcceptor::accept_one() {
   const int fd = ::accept(listening_.get(), nullptr, nullptr);
   if (fd < 0) {  // without a pause, a process out of descriptors would spin
     if (errno != EAGAIN && errno != EINTR) std::this_thread::sleep_for(kOutOfDescriptors);
@@ -58,7 +58,7 @@ void JobDoor::accept_one() {
   pending_.push_back(std::move(pending));
 }
 
-bool JobDoor::receive(Pending& pending) {
+bool JobAcceptor::receive(Pending& pending) {
   const auto bytes = std::as_writable_bytes(std::span(&pending.hello, 1)).subspan(pending.received);
   const ssize_t n = ::recv(pending.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -70,11 +70,11 @@ bool JobDoor::receive(Pending& pending) {
   return pending.received == sizeof(Hello);
 }
 
-void JobDoor::answer(Pending& pending) const {
+void JobAcceptor::answer(Pending& pending) const {
   const Hello& hello = pending.hello;
   Verdict verdict = Verdict::kOtherSecret;
   if (hello.protocol == kProtocol && is_signed(hello, secret_, pending.challenge))
-    verdict = judge_(hello);
+    verdict = verdict_of_(hello);
   const bool told = send_now(pending.socket.get(), signed_welcome(verdict, secret_, hello));
   if (!told || verdict != Verdict::kAccepted) pending.socket = FileDescriptor();
 }
