@@ -202,6 +202,7 @@ Outcome run_simulate(const SimulateFlags& flags) {
                       .hint = "remove it: all steps of this schedule are the same"});
   stop_if_interrupted();
   const Simulation s = simulate_job(job, flags);
+  if (!s.variation) stop_if_interrupted();
   const std::string why = job.file.predicted ? job.file.predicted->why : "";
   PlanFigures figures = figures_of(job.file.plan.strategy, s.prediction.evaluation, why);
   const std::optional<ErrorBar>& bar = s.prediction.error_bar;
@@ -219,7 +220,6 @@ Outcome run_simulate(const SimulateFlags& flags) {
   }
   return outcome;
 }
-  if (!s.variation) stop_if_interrupted();
 
 }  // namespace
 
