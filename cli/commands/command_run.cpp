@@ -298,6 +298,8 @@ RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
                     .task = has_task(graph, failure.task) ? stable_name(graph, failure.task) : "",
                     .cause = failure.cause,
                     .hint = hint_for(failure),
+                    .exit_code = failure.kind == FailureKind::kSystemError ? kExitMissingEnvironment
+                                                                           : kExitRunFailed,
                     .leaves_a_thread = failure.is_stuck});
 }
 
@@ -305,8 +307,6 @@ RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
 std::string task_name(const RunFlags& flags, TaskId task) {
   if (task.value < 0 || flags.job.plan_file == "-") return "";
   const Job job = load_job(flags.job);
-                    .exit_code = failure.kind == FailureKind::kSystemError ? kExitMissingEnvironment
-                                                                           : kExitRunFailed,
   return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
 }
 
@@ -365,7 +365,10 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
 Outcome finish_silently(const Running& running, const TrainingRun& run) {
   if (!run.failure) return {};
   if (run.failure->kind == FailureKind::kInterruption)
-    return {.text = {}, .exit_code = kExitInterrupted};
+    return {
+        .text = {},
+        .exit_code = kExitInterrupted,
+        .notes = running.place ? fmt::format("rank {}: interrupted\n", running.place->rank) : ""};
   const RunFailed failed = failed_run(*run.failure, running.graph);
   const RunFailed::What& what = failed.details();
   if (!running.place || running.place->rank == what.rank.value)
@@ -388,7 +391,9 @@ Outcome start_job(const RunFlags& flags) {
     return static_cast<int>(checked.graph.ranks.size());
   };
   Outcome outcome;
-  const CopiesStatus status = run_copies(ranks(), *interrupt_flag());
+  const CopiesStatus status =
+      run_copies(ranks(), *interrupt_flag(), watchdog_timeout_of(flags) * 2 / 3);
+  if (status.failure && status.failure->kind == FailureKind::kInterruption) throw Interrupted();
   if (status.failure)
     throw RunFailed({.rank = status.failure->rank,
                      .task = "",

@@ -8,13 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -63,6 +67,77 @@ std::vector<std::string> own_arguments() {
   ::_exit(127);
 }
 
+/// Waits for all copies. Once one has failed, the others get `grace` to end by themselves, then
+/// SIGTERM, then SIGKILL.
+class CopiesWatch {
+ public:
+  CopiesWatch(std::vector<pid_t> copies, std::chrono::milliseconds grace)
+      : copies_(std::move(copies)), grace_(grace) {}
+
+  CopiesStatus wait() {
+    constexpr std::chrono::milliseconds kWaitInterval{20};
+    while (ended_ < copies_.size()) {
+      int status = 0;
+      const pid_t copy = ::waitpid(-copies_.front(), &status, WNOHANG);
+      if (copy > 0) {
+        note(copy, status);
+      } else {
+        stop_late_ones();
+        std::this_thread::sleep_for(kWaitInterval);
+      }
+    }
+    // Rank 0 reports how other ranks ended.
+    if (first_has_reported_) end_.failure.reset();
+    return std::move(end_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void note(pid_t copy, int status) {
+    ++ended_;
+    const auto rank = static_cast<std::size_t>(std::ranges::find(copies_, copy) - copies_.begin());
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const int code = signal == 0 ? WEXITSTATUS(status) : 128 + signal;
+    const bool is_interrupted = signal == SIGINT || signal == SIGTERM || code == 128 + SIGINT;
+    // Unless it has only followed the SIGTERM from here.
+    if (rank == 0 && signal == 0 && !(is_interrupted && sent_ != 0)) first_has_reported_ = true;
+    if (is_interrupted) {
+      if (rank == 0 && !end_.failure && signal != 0)
+        end_.failure = RankFailure{
+            .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
+      if (!has_error_code_) end_.exit_code = 128 + SIGINT;
+      return;
+    }
+    if (code == 0) return;
+    if (!failed_at_) failed_at_ = Clock::now();
+    if (signal == 0 && !has_error_code_) {
+      has_error_code_ = true;
+      end_.exit_code = code;
+    }
+    const bool is_known = end_.failure && end_.failure->kind == FailureKind::kDeath;
+    if (signal == 0 || is_known || sent_ == SIGKILL) return;
+    end_.failure = RankFailure{.kind = FailureKind::kDeath,
+                               .rank = RankId(rank),
+                               .cause = "was killed by " + signal_text(signal)};
+  }
+
+  void stop_late_ones() {
+    if (!failed_at_ || Clock::now() - *failed_at_ < grace_ || sent_ == SIGKILL) return;
+    sent_ = sent_ == 0 ? SIGTERM : SIGKILL;
+    ::kill(-copies_.front(), sent_);
+    failed_at_ = Clock::now();
+  }
+
+  std::vector<pid_t> copies_;  ///< by rank; the first leads their process group
+  std::chrono::milliseconds grace_;
+  std::size_t ended_ = 0;
+  bool first_has_reported_ = false, has_error_code_ = false;
+  std::optional<Clock::time_point> failed_at_;
+  int sent_ = 0;  ///< the last signal; 0: none
+  CopiesStatus end_;
+};
+
 /// The process group of all copies, for the signal handler.
 volatile pid_t group_of_copies = 0;
 
@@ -92,7 +167,8 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
+CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted,
+                        std::chrono::milliseconds grace) {
   const std::vector<std::string> arguments = own_arguments();
   const std::uint16_t port = free_port();
   const std::string secret = new_secret();
@@ -112,21 +188,7 @@ CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
   }
   group_of_copies = copies.front();
   forward_signals(interrupted);
-  CopiesStatus end;
-  int signal_of_first = 0;
-  for (std::size_t rank = 0; rank < copies.size(); ++rank) {
-    int status = 0;
-    while (::waitpid(copies[rank], &status, 0) < 0 && errno == EINTR) {
-    }
-    const int own = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (end.exit_code == 0) end.exit_code = own;
-    if (rank == 0 && WIFSIGNALED(status)) signal_of_first = WTERMSIG(status);
-  }
-  if (signal_of_first != 0 && signal_of_first != SIGINT && signal_of_first != SIGTERM)
-    end.failure = {.kind = FailureKind::kDeath,
-                   .rank = RankId(0),
-                   .cause = "was killed by " + signal_text(signal_of_first)};
-  return end;
+  return CopiesWatch(std::move(copies), grace).wait();
 }
 
 }  // namespace meshwright

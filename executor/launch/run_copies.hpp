@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -11,8 +12,8 @@
 namespace meshwright {
 
 struct CopiesStatus {
-  int exit_code = 0;  ///< the first that is not 0
-  /// The process of rank 0 was killed; it would have reported all other failures.
+  int exit_code = 0;  ///< of the first copy that exited with an error, 130 if interrupted
+  /// What no copy has reported, since that of rank 0 was killed or interrupted before it could.
   std::optional<RankFailure> failure;
 };
 
@@ -20,8 +21,10 @@ struct CopiesStatus {
 std::uint16_t free_port();
 
 /// Starts the copies with the arguments of this process and waits for all. SIGINT and SIGTERM are
-/// forwarded, also one that has already set `interrupted`; no copy outlives this process.
-/// RuntimeFailure if one cannot be started. Must be called before other threads exist.
-CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted);
+/// forwarded, also one that has already set `interrupted`; no copy outlives this process. After a
+/// failure the other copies are stopped, those that do not end within twice `grace` are killed.
+/// Throws RuntimeFailure if one cannot be started. Must be called before other threads exist.
+CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted,
+                        std::chrono::milliseconds grace);
 
 }  // namespace meshwright

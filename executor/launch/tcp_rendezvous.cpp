@@ -48,6 +48,7 @@ class Rendezvous {
   std::size_t count() const { return static_cast<std::size_t>(place_.ranks); }
 
   [[noreturn]] void fail(const std::string& what, std::string hint = "") const {
+    deadline_.check();  // interrupted processes close connections
     if (hint.empty())
       hint = "check that all processes of the job were started and can reach rank 0";
     throw RuntimeFailure({.where = where_, .what = what, .hint = std::move(hint)});

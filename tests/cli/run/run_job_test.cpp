@@ -2,11 +2,20 @@
 /// processes of a launcher such as torchrun or srun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
 #include <thread>
 
+#include "core/base/number_from_text.hpp"
 #include "executor/launch/run_copies.hpp"
 #include "kernels/device/backend_plugin.hpp"
 #include "tests/cli/run/tiny_run.hpp"
@@ -16,6 +25,7 @@ namespace {
 
 using testing::Each;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class RunJob : public TinyRun {
  protected:
@@ -70,6 +80,64 @@ TEST_F(RunJob, StopsItsCopiesWhenItIsStopped) {
 TEST_F(RunJob, NoticesThatTheProcessWhichWatchesDies) {
   EXPECT_THAT(run("job --inject-fault rank=0,task=F0,kind=die,step=1"),
               fails_with(1, "error: rank 0: was killed by signal 9 (Killed)"));
+}
+
+/// Signals the copy of rank 1 while the program runs.
+class RunWithASignalledCopy : public RunJob {
+ protected:
+  /// Sends `signal` as soon as the copy exists and `is_time`.
+  ProgramRun run_and_signal_copy(const std::string& more, int signal,
+                                 const std::function<bool()>& is_time) const {
+    std::atomic<bool> is_over = false;
+    std::thread sender([&] {
+      while (!is_over) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::optional<pid_t> copy = copy_of_rank_1();
+        if (!copy || !is_time()) continue;
+        ::kill(*copy, signal);
+        return;
+      }
+    });
+    const ProgramRun done = run_program(call_of(more));
+    is_over = true;
+    sender.join();
+    return done;
+  }
+
+ private:
+  static std::string content(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::optional<pid_t> copy_of_rank_1() const {
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+      const auto pid = number_from_text<pid_t>(entry.path().filename().string());
+      if (!pid || content(entry.path() / "cmdline").find(folder_.path()) == std::string::npos)
+        continue;
+      // The null character in front: not LOCAL_RANK.
+      const std::string environment = std::string(1, '\0') + content(entry.path() / "environ");
+      if (environment.find(std::string("\0RANK=1\0", 8)) != std::string::npos) return pid;
+    }
+    return std::nullopt;
+  }
+};
+
+TEST_F(RunWithASignalledCopy, NamesTheOneKilledBeforeTheyAreConnected) {
+  EXPECT_THAT(run_and_signal_copy("job --steps 100000 --patience 1s", SIGKILL, [] { return true; }),
+              fails_with(1, "rank 1"));
+  EXPECT_THAT(processes_left(), IsEmpty());
+}
+
+TEST_F(RunWithASignalledCopy, EndsWithoutTheOneThatIsSuspended) {
+  const auto has_trained = [this] {
+    std::error_code missing;
+    return std::filesystem::file_size(path("log.jsonl"), missing) > 0 && !missing;
+  };
+  EXPECT_THAT(run_and_signal_copy("job --steps 100000 --patience 1s --log " + path("log.jsonl"),
+                                  SIGSTOP, has_trained),
+              fails_with(1, "rank 1"));
+  EXPECT_THAT(processes_left(), IsEmpty());
 }
 
 class RunUnderALauncher : public RunJob {
