@@ -398,7 +398,7 @@ Outcome start_job(const RunFlags& flags) {
     throw RunFailed({.rank = status.failure->rank,
                      .task = "",
                      .cause = status.failure->cause,
-                     .hint = "check dmesg: Linux kills processes when memory runs out"});
+                     .hint = hint_for(*status.failure)});
   outcome.exit_code = status.exit_code;
   return outcome;
 }

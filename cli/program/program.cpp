@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <new>
 #include <system_error>
 
@@ -41,6 +42,9 @@ int run_program(const std::vector<std::string>& arguments) {
     return report_failed_run(error, json);
   } catch (const RuntimeFailure& error) {
     return report_error("environment", error.diagnostic(), json, kExitMissingEnvironment);
+  } catch (const BrokenPipe&) {  // ends like other programs in a pipe
+    std::signal(SIGPIPE, SIG_DFL);
+    return std::raise(SIGPIPE);
   } catch (const Interrupted&) {
     print_to_stderr("interrupted: no results written\n");
     return kExitInterrupted;

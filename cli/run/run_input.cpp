@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
@@ -151,7 +153,9 @@ void check_folder_of(const std::string& flag, const std::string& path) {
   // Files are replaced, which needs a writable directory; devices and pipes are written in place.
   const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error) && !is_folder;
   if (::access(folder.c_str(), W_OK | X_OK) != 0 && !is_device)
-    refuse_output(flag, fmt::format("cannot write to directory '{}'", folder.string()),
+    refuse_output(flag,
+                  fmt::format("cannot write to directory '{}': {}", folder.string(),
+                              std::generic_category().message(errno)),
                   "use another directory");
 }
 

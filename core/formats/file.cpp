@@ -83,7 +83,9 @@ int write_all(int fd, std::string_view content) {
 
 void write_standard_output(std::string_view content) {
   const std::size_t written = std::fwrite(content.data(), 1, content.size(), stdout);
-  if (written != content.size() || std::fflush(stdout) != 0) fail_write("standard output", errno);
+  if (written == content.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw BrokenPipe();
+  fail_write("standard output", errno);
 }
 
 /// Devices and pipes are written in place, because a rename would replace them with a file.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -23,8 +24,15 @@ std::string read_part(const std::string& path, std::uint64_t offset, std::size_t
 /// Size of a file in bytes. Throws InputError if `path` is not a regular file.
 std::uint64_t size_of_file(const std::string& path);
 
+/// Thrown if the program that reads standard output has ended.
+class BrokenPipe : public std::runtime_error {
+ public:
+  BrokenPipe() : std::runtime_error("broken pipe") {}
+};
+
 /// Writes to a temporary file in the same directory and renames it to `path`; "-" is standard
-/// output. Throws RuntimeFailure with the system's reason; no temporary file is left behind.
+/// output. Throws RuntimeFailure with the system's reason, or BrokenPipe; no temporary file is left
+/// behind.
 void write_file(const std::string& path, std::string_view content);
 
 /// Removes the temporary file of a write_file() that is running, if it has a name. For signal

@@ -185,8 +185,7 @@ class Reporter {
     }
     if (!has_ended) return false;
     BodyResult& end = own_.end;
-    if (end.was_stopped && !own_.communicator.problem().empty())
-      end.failure = {.cause = own_.communicator.problem()};
+    if (end.was_stopped && own_.communicator.is_out_of_memory()) end.failure = out_of_memory();
     const std::byte stopped{1};
     if (end.failure)
       own_.communicator.tell(FrameKind::kFailed, bytes_of(*end.failure));
@@ -274,14 +273,22 @@ std::optional<RankFailure> run_job(int ranks, const RankBody& body, const Launch
   const CrashWatch crash_watch;
   std::thread thread = start_rank(own, body);
   std::optional<Supervisor> supervisor;
-  if (supervises) supervisor.emplace(std::move(sockets.of_launcher), options);
-  Reporter reporter(*own, options);
   JobEnd end(*own, options);
-  bool is_reported = false, is_over = false;
-  while (!is_over) {
-    is_reported = is_reported || reporter.report();
-    is_over = supervises ? supervisor->poll() : end.is_over(is_reported);
-    if (!supervises && !is_over) std::this_thread::sleep_for(kPoll);
+  try {
+    if (supervises) supervisor.emplace(std::move(sockets.of_launcher), options);
+    Reporter reporter(*own, options);
+    bool is_reported = false, is_over = false;
+    while (!is_over) {
+      is_reported = is_reported || reporter.report();
+      is_over = supervises ? supervisor->poll() : end.is_over(is_reported);
+      if (!supervises && !is_over) std::this_thread::sleep_for(kPoll);
+    }
+  } catch (...) {  // its own rank may still run
+    thread.detach();
+    RankFailure failure = failure_of_exception();
+    failure.rank = RankId(options.job->rank);
+    failure.is_stuck = true;
+    return failure;
   }
   const bool is_stuck = !own->progress.is_finished;
   is_stuck ? thread.detach() : thread.join();

@@ -64,11 +64,16 @@ class MpiLaunch {
   std::optional<RankFailure> run(const RankBody& body) {
     const CrashWatch crash_watch;
     std::thread thread = start_rank(own_, body);
-    while (!is_over_ || !own_->communicator.is_idle()) {
-      own_->communicator.move([this](RankId from, Frame&& frame) { take(from, frame); });
-      tell();
-      is_first() ? watch() : watch_first();
-      if (is_given_up_) break;
+    try {
+      while (!is_given_up_ && !(is_over_ && own_->communicator.is_idle())) {
+        own_->communicator.move([this](RankId from, Frame&& frame) { take(from, frame); });
+        tell();
+        is_first() ? watch() : watch_first();
+      }
+    } catch (...) {
+      failure_ = failure_of_exception();
+      failure_->rank = job_.rank();
+      is_given_up_ = true;
     }
     const bool is_stuck = !own_->progress.is_finished || is_given_up_;
     own_->progress.is_finished ? thread.join() : thread.detach();

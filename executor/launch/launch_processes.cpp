@@ -49,18 +49,20 @@ Sockets connect_all(std::size_t ranks) {
 /// Runs the rank in the child; never returns to the parent's code.
 void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
-  {
+  FileDescriptor launcher(::dup(sockets.launcher.get()));
+  try {
     SocketCommunicator communicator(rank, std::move(sockets), progress.beats);
     BodyResult end = run_body(body, communicator, progress);
-    if (end.was_stopped && !communicator.problem().empty())
-      end.failure = {.cause = communicator.problem()};
+    if (end.was_stopped && communicator.is_out_of_memory()) end.failure = out_of_memory();
     if (end.failure)
       communicator.tell(FrameKind::kFailed, bytes_of(*end.failure));
     else if (!end.was_stopped)
       communicator.tell(FrameKind::kFinished);
     progress.is_finished = true;
-  }  // the destructor has flushed the sockets
-  ::_exit(0);
+  } catch (...) {  // of the communicator
+    FrameStream(std::move(launcher)).send(FrameKind::kFailed, bytes_of(failure_of_exception()));
+  }
+  ::_exit(0);  // the communicator has flushed its sockets
 }
 
 /// The child processes of one run. They are killed at the latest by the destructor.

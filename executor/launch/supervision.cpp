@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -42,25 +43,6 @@ RankFailure failure_of(FailureKind kind, const Diagnostic& diagnostic) {
       .kind = kind, .cause = diagnostic.where + ": " + diagnostic.what, .hint = diagnostic.hint};
 }
 
-/// The failure of a rank that threw. To be called inside a catch block.
-RankFailure failure_of_exception() {
-  try {
-    throw;
-  } catch (const RuntimeFailure& error) {
-    return failure_of(FailureKind::kSystemError, error.diagnostic());
-  } catch (const InputError& error) {
-    return failure_of(FailureKind::kError, error.diagnostics().front());
-  } catch (const std::bad_alloc&) {
-    return {.kind = FailureKind::kSystemError,
-            .cause = "out of memory",
-            .hint = "use a smaller plan, or raise the limit (ulimit -v)"};
-  } catch (const std::exception& error) {
-    return {.cause = error.what()};
-  } catch (...) {
-    return {.cause = "unknown exception"};
-  }
-}
-
 }  // namespace
 
 std::string_view name_of(RankKind kind) {
@@ -81,6 +63,32 @@ std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& b
       return run_job(ranks, body, options);
   }
   MW_CHECK(false);
+}
+
+RankFailure out_of_memory() {
+  return {.kind = FailureKind::kSystemError,
+          .cause = "out of memory",
+          .hint = "use a smaller plan, or raise the limit (ulimit -v)"};
+}
+
+RankFailure failure_of_exception() {
+  try {
+    throw;
+  } catch (const RuntimeFailure& error) {
+    return failure_of(FailureKind::kSystemError, error.diagnostic());
+  } catch (const InputError& error) {
+    return failure_of(FailureKind::kError, error.diagnostics().front());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::system_error& error) {  // of std::thread
+    return {.kind = FailureKind::kSystemError,
+            .cause = fmt::format("cannot start a thread: {}", error.code().message()),
+            .hint = "check the limits on processes and memory (ulimit -u, ulimit -v)"};
+  } catch (const std::exception& error) {
+    return {.cause = error.what()};
+  } catch (...) {
+    return {.cause = "unknown exception"};
+  }
 }
 
 BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgress& progress) {

@@ -19,6 +19,9 @@ struct BodyResult {
   /// Its own failure, without rank and task.
   std::optional<RankFailure> failure;
 };
+/// To be called inside a catch block: the failure of a rank that threw, without rank and task.
+RankFailure failure_of_exception();
+RankFailure out_of_memory();
 /// Calls the body and catches exceptions.
 BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
 

@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/base/error.hpp"
 
 namespace meshwright {
+namespace {
+
+/// Time for the launcher to stop the run after a sender has closed its connection.
+constexpr std::chrono::seconds kForLauncher{1};
+
+}  // namespace
 
 void Mailbox::put(RankId from, MessageTag tag, Message message) {
   {
@@ -22,12 +29,17 @@ Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
   auto place = waiting_.end();
   ++takers_;
   arrived_.wait(lock, [&] {
-    if (closed_) return true;
     place = waiting_.find({from, tag});
-    return place != waiting_.end();
+    return closed_ || place != waiting_.end() || closed_senders_.contains(from);
   });
+  // The launcher knows better why a process is gone.
+  if (!closed_ && place == waiting_.end())
+    arrived_.wait_for(lock, kForLauncher, [&] { return closed_; });
   --takers_;
   if (closed_) throw PeerFailure("another rank failed");
+  if (place == waiting_.end())
+    throw RuntimeFailure({fmt::format("rank {}", from.value), "lost the connection to it",
+                          "check the network and the output of that rank"});
   Message message = std::move(place->second.front());
   place->second.pop_front();
   if (place->second.empty()) waiting_.erase(place);
@@ -43,6 +55,14 @@ MessageTimes Mailbox::take_into(RankId from, MessageTag tag, std::span<std::byte
          "report this bug, with the command line and the input files"});
   std::copy(message.bytes.begin(), message.bytes.end(), bytes.begin());
   return message.times;
+}
+
+void Mailbox::close_sender(RankId from) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_senders_.insert(from);
+  }
+  arrived_.notify_all();
 }
 
 void Mailbox::close() {

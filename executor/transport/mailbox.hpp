@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "executor/transport/communicator.hpp"
@@ -21,12 +22,15 @@ class Mailbox {
 
   void put(RankId from, MessageTag tag, Message message);
   /// Waits for the next message with this sender and tag. Throws PeerFailure once closed, even if
-  /// the message has arrived: a failed run must not continue.
+  /// the message has arrived: a failed run must not continue. Throws RuntimeFailure if the sender
+  /// has closed its connection and the run goes on.
   Message take(RankId from, MessageTag tag);
   /// The same, into memory of the right size (anything else is our bug).
   MessageTimes take_into(RankId from, MessageTag tag, std::span<std::byte> bytes);
   /// Wakes all waiting threads; from now on take() throws.
   void close();
+  /// The sender has closed its connection: no more messages will arrive.
+  void close_sender(RankId from);
   /// Whether a thread is waiting in take().
   bool is_waited_for() const { return takers_ > 0; }
 
@@ -39,6 +43,7 @@ class Mailbox {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<Key, std::deque<Message>> waiting_;
+  std::set<RankId> closed_senders_;
   bool closed_ = false;
   std::atomic<int> takers_{0};
 };

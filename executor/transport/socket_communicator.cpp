@@ -80,7 +80,7 @@ void SocketCommunicator::run() {
     while (wait_and_move()) {
     }
   } catch (const std::bad_alloc&) {
-    problem_ = "out of memory";
+    is_out_of_memory_ = true;
     stop();
   }
 }
@@ -119,10 +119,13 @@ bool SocketCommunicator::wait_and_move() {
             mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
           },
           /*is_heartbeat=*/!is_launcher);
-    if (is_launcher && !peer.is_open) {
-      stop();
-      is_launcher_gone_ = true;
+    if (peer.is_open) continue;
+    if (!is_launcher) {
+      mailbox_.close_sender(from);
+      continue;
     }
+    stop();
+    is_launcher_gone_ = true;
   }
   return true;
 }

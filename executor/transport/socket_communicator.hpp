@@ -44,8 +44,8 @@ class SocketCommunicator final : public Communicator {
   std::int64_t frames_of_launcher() const { return frames_of_launcher_; }
   /// Stops the run for this rank, and no longer waits for the launcher, which does not answer.
   void give_up_launcher();
-  /// Why receiving failed: "out of memory"; empty: it did not. To be called once is_stopped().
-  const std::string& problem() const { return problem_; }
+  /// No memory was left for received messages, so the run was stopped for this rank.
+  bool is_out_of_memory() const { return is_out_of_memory_; }
   /// The launcher has reported that all ranks finished.
   bool is_released() const { return is_released_; }
   /// The launcher has closed its connection. Set last: read it before the others.
@@ -70,10 +70,9 @@ class SocketCommunicator final : public Communicator {
   FileDescriptor wake_;
   Mailbox mailbox_;
   std::vector<std::byte> stop_reason_;  ///< written before is_stopped_ is set
-  std::string problem_;                 ///< written before is_stopped_ is set
   std::atomic<std::int64_t> frames_of_launcher_{0};
   std::atomic<bool> ending_{false}, is_stopped_{false}, is_released_{false},
-      is_launcher_gone_{false}, is_launcher_given_up_{false};
+      is_launcher_gone_{false}, is_launcher_given_up_{false}, is_out_of_memory_{false};
   std::thread thread_;
 };
 

@@ -437,6 +437,26 @@ TEST_F(Program, FailsWhenStandardOutputIsClosed) {
   EXPECT_THAT(read_file(path("error")), HasSubstr("error: --gpus: invalid value 'many'"));
 }
 
+// Standard output or error is a pipe whose reader has ended.
+TEST_F(Program, EndsBySigpipeOnlyWhenItsResultsAreNotRead) {
+  write_file(path("tiny.json"), R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 1,
+                                    "n_positions": 16, "vocab_size": 256})");
+  const auto code_of = [&](const std::string& arguments, const std::string& streams) {
+    const std::string command = "cd " + folder_.path().string() + " && { sleep 0.2; " +
+                                MESHWRIGHT_PROGRAM + " " + arguments + " " + streams +
+                                "; echo $? > code; } | true";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return read_file(path("code"));
+  };
+  EXPECT_EQ(code_of("show models", "2> error"), std::to_string(128 + SIGPIPE) + "\n");
+  EXPECT_EQ(read_file(path("error")), "");
+  EXPECT_EQ(code_of("run --model tiny.json --cluster cpu-laptop --gpus 1 --dtype fp32 "
+                    "--global-batch 1 --seq 8 --steps 2",
+                    "2>&1 > out"),
+            "0\n");
+  EXPECT_THAT(read_file(path("out")), HasSubstr("2 steps"));
+}
+
 // Otherwise the plan file would get descriptor 2, and messages would end up in it.
 TEST_F(Program, WritesFilesIntactWhenTheStandardStreamsAreClosed) {
   ASSERT_EQ(shell("plan" + job_ + "-o best.plan.json", "> /dev/null"), 0);
