@@ -179,7 +179,7 @@ TEST_F(RejectedCheckpoints, ReportTheProblem) {
   const std::string content = to_file(whole(), model_);
   EXPECT_THAT(refusal_of("abc"), testing::HasSubstr("only 3 bytes long"));
   EXPECT_THAT(refusal_of(content.substr(0, 100)),
-              testing::HasSubstr("header of 16016 bytes in a file of 100 bytes"));
+              testing::HasSubstr("header of 26856 bytes in a file of 100 bytes"));
   EXPECT_THAT(refusal_of(content.substr(0, content.size() - 4)),
               testing::HasSubstr("expected 197760 bytes of tensors, got 197756"));
   EXPECT_THAT(refusal_of(content + "more"),
