@@ -166,6 +166,20 @@ class PlanChecks {
       return divides(kTensorSize, linear->cut, linear->in, linear->out);
     if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
       return divides(kExpertTensorSize, expert->cut, expert->in, expert->out);
+    return !is_cut_norm(op);
+  }
+
+  /// A norm over features that tensor ranks share (OLMo 2: of all queries or keys).
+  bool is_cut_norm(const Operator& op) {
+    const auto* norm = std::get_if<Norm>(&op.shape);
+    if (norm == nullptr || op.parameters.empty() || degrees_.tensor == 1) return false;
+    const auto& output = std::get<ActivationTensor>(model_.tensors[op.outputs[0].index()].shape);
+    const auto& weight = std::get<ParameterTensor>(model_.tensors[op.parameters[0].index()].shape);
+    if (output.cut != ActivationCut::kFeatures || weight.shape != std::vector{norm->width})
+      return false;
+    report("tp",
+           fmt::format("tensor parallelism would split the norm '{}' over all heads", op.name),
+           "use tensor-parallel size 1; --zero 3 shards parameters, too");
     return true;
   }
 

@@ -21,11 +21,13 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
                                                           .output_widths = {queries, keys, keys}},
                                                          input);
   Heads heads{projected[0], projected[1], projected[2]};
-  if (a.query_key_norm) {
-    heads.queries =
-        writer.head_norm("attention.query_norm", heads.queries, config.norm, a.heads, a.head_size);
-    heads.keys = writer.head_norm("attention.key_norm", heads.keys, config.norm, a.key_value_heads,
-                                  a.head_size);
+  if (a.query_key_norm != QueryKeyNorm::kNone) {
+    const auto norm = [&](std::string_view name, TensorId unnormed, std::int64_t width) {
+      const bool per_head = a.query_key_norm == QueryKeyNorm::kPerHead;
+      return writer.head_norm(name, unnormed, config.norm, width, per_head ? a.head_size : width);
+    };
+    heads.queries = norm("attention.query_norm", heads.queries, queries);
+    heads.keys = norm("attention.key_norm", heads.keys, keys);
   }
   if (!a.rotary || !layer.rotary) return heads;
   const Heads rotated{

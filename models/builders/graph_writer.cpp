@@ -87,10 +87,9 @@ TensorId GraphWriter::norm(std::string_view name, TensorId input, const NormShap
 }
 
 TensorId GraphWriter::head_norm(std::string_view name, TensorId input, const NormShape& shape,
-                                std::int64_t heads, std::int64_t head_size) {
+                                std::int64_t width, std::int64_t normed) {
   const TensorId weight = parameter(fmt::format("{}.weight", name),
-                                    {.shape = {head_size}, .initial_value = 1 - shape.offset});
-  const std::int64_t width = heads * head_size;
+                                    {.shape = {normed}, .initial_value = 1 - shape.offset});
   const TensorId output = activation(name, {.width = width, .cut = ActivationCut::kFeatures});
   add(name, {.shape = Norm{NormKind::kRmsNorm, width, shape.epsilon, shape.offset},
              .inputs = {input},

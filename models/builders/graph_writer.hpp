@@ -43,9 +43,10 @@ class GraphWriter {
   };
   Lookup lookup(std::string_view name, EmbeddingLookup shape, ParameterCut cut);
   TensorId norm(std::string_view name, TensorId input, const NormShape& shape, std::int64_t width);
-  /// RMS norm of each head with one weight vector of `head_size` for all of them.
+  /// RMS norm of every `normed` features, which share one weight vector: of a head, or of all
+  /// heads.
   TensorId head_norm(std::string_view name, TensorId input, const NormShape& shape,
-                     std::int64_t heads, std::int64_t head_size);
+                     std::int64_t width, std::int64_t normed);
   /// factor * input; the input if the factor is 1.
   TensorId scale(std::string_view name, TensorId input, double factor, std::int64_t width);
   std::vector<TensorId> linears(const LinearSpec& spec, TensorId input);

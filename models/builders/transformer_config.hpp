@@ -30,6 +30,13 @@ struct LatentAttention {
   std::int64_t positionless_size = 0;  ///< the part without position embedding
 };
 
+/// RMS norm of queries and keys before their rotation.
+enum class QueryKeyNorm : std::uint8_t {
+  kNone,
+  kPerHead,  ///< of every head: Qwen3
+  kAllHeads  ///< of all heads together: OLMo 2
+};
+
 struct AttentionConfig {
   std::int64_t heads = 0, key_value_heads = 0;
   std::int64_t head_size = 0;   ///< D; unused by latent attention
@@ -46,8 +53,8 @@ struct AttentionConfig {
   bool causal = true;
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
   bool output_bias = false;
-  bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
-  bool sinks = false;           ///< one additional learned logit per head (gpt-oss)
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  bool sinks = false;  ///< one additional learned logit per head (gpt-oss)
 };
 
 struct FeedForwardConfig {

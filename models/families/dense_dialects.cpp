@@ -44,7 +44,7 @@ TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   const bool bias = knows_bias && reader.flag("attention_bias", false);
   a.projection_bias = bias || is_qwen2(family);  // Qwen2 hard-codes it
   a.output_bias = bias;
-  a.query_key_norm = is(family, "qwen3");
+  if (is(family, "qwen3")) a.query_key_norm = QueryKeyNorm::kPerHead;
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
   const bool knows_feed_forward_bias =
       is(family, "llama") || is(family, "granite") || is(family, "smollm3");
@@ -89,6 +89,35 @@ TransformerConfig read_olmo(const Family& family, ConfigReader& reader) {
       reader.flag("attention_bias", false);
   reader.refuse({"clip_qkv"});
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  return config;
+}
+
+/// OLMo 2 and 3: norms of all queries and of all keys, and of what branches add. In OLMo 3, three
+/// of four layers have windows, and the others a context extension.
+TransformerConfig read_newer_olmo(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_gated_decoder(family, reader);
+  config.block = BlockKind::kBranch;
+  config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  read_grouped_heads(family, reader, config);
+  AttentionConfig& a = config.attention;
+  a.projection_bias = a.output_bias = reader.flag("attention_bias", false);
+  a.query_key_norm = QueryKeyNorm::kAllHeads;
+  if (!family.window) {
+    read_rotary(family, reader, config);
+    return config;
+  }
+  constexpr std::size_t kPattern = 4;
+  const std::int64_t window = reader.dimension("sliding_window", *family.window);
+  const std::vector<std::string> types = read_layer_types(reader, config.layers.size());
+  if (!reader.is_clean()) return config;
+  const RotarySizes sizes{a.head_size, config.positions, "full_attention"};
+  a.angles = read_rotary_angles(reader, sizes, family.rotary_base);
+  const RotaryAngles local = read_local_angles(reader, sizes, family.rotary_base);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    if (types.empty() ? (i + 1) % kPattern == 0 : types[i] == "full_attention") continue;
+    config.layers[i].window = window;
+    config.layers[i].angles = local;
+  }
   return config;
 }
 
@@ -327,6 +356,30 @@ constexpr auto kDenseFamilies = std::to_array<Family>({{.model_type = "bert",
                                                         .feed_forward = 11008,
                                                         .padding = 1,
                                                         .norm_epsilon = 1e-5},
+                                                       {.model_type = "olmo2",
+                                                        .architecture = "Olmo2ForCausalLM",
+                                                        .read = read_newer_olmo,
+                                                        .vocabulary = 50304,
+                                                        .positions = 2048,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 11008,
+                                                        .padding = 1,
+                                                        .norm_epsilon = 1e-5},
+                                                       {.model_type = "olmo3",
+                                                        .architecture = "Olmo3ForCausalLM",
+                                                        .read = read_newer_olmo,
+                                                        .vocabulary = 50304,
+                                                        .positions = 2048,
+                                                        .hidden = 4096,
+                                                        .layers = 32,
+                                                        .heads = 32,
+                                                        .feed_forward = 11008,
+                                                        .window = 4096,
+                                                        .padding = 1,
+                                                        .norm_epsilon = 1e-5,
+                                                        .rotary_base = 5e5},
                                                        {.model_type = "opt",
                                                         .architecture = "OPTForCausalLM",
                                                         .read = read_opt,

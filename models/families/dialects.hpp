@@ -79,8 +79,8 @@ void read_rotary(const Family& family, ConfigReader& reader, TransformerConfig& 
 /// `base`: that of a configuration without `base_key`.
 RotaryAngles read_rotary_angles(ConfigReader& reader, const RotarySizes& sizes, double base,
                                 std::string_view base_key = "rope_theta");
-/// Of the layers with a window, if they differ (Gemma 3: rope_local_base_freq).
-RotaryAngles read_local_angles(ConfigReader& reader, const RotarySizes& sizes);
+/// Of the layers with a window, if they differ; `base`: that without rope_parameters.
+RotaryAngles read_local_angles(ConfigReader& reader, const RotarySizes& sizes, double base);
 /// int(D * factor) elements, where the factor stands under `key`.
 std::int64_t read_rotated_size(ConfigReader& reader, std::string_view key, std::int64_t head_size,
                                double absent);

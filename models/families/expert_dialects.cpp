@@ -112,7 +112,7 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   const bool bias = has_bias && reader.flag("attention_bias", gpt_oss);
   a.projection_bias = bias || (is_qwen2(family) && reader.flag("qkv_bias", true));
   a.output_bias = bias && !is_qwen2(family);
-  a.query_key_norm = family.model_type == "qwen3_moe";
+  if (family.model_type == "qwen3_moe") a.query_key_norm = QueryKeyNorm::kPerHead;
   a.sinks = gpt_oss;
   if (is_grok(family)) read_grok_factors(reader, config);
   read_rotary(family, reader, config);
@@ -197,7 +197,7 @@ TransformerConfig read_glm_experts(const Family& family, ConfigReader& reader) {
   constexpr double kRotatedPart = 0.5;
   read_rotary(family, reader, config, kRotatedPart);
   config.attention.projection_bias = reader.flag("attention_bias", false);
-  config.attention.query_key_norm = reader.flag("use_qk_norm", false);
+  if (reader.flag("use_qk_norm", false)) config.attention.query_key_norm = QueryKeyNorm::kPerHead;
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
   read_deepseek_experts(family, reader, config);
   return config;

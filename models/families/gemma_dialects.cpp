@@ -68,11 +68,13 @@ TransformerConfig read_newer_gemma(const Family& family, ConfigReader& reader) {
     read_rotary(family, reader, config);
     return config;
   }
-  a.query_key_norm = true;
+  a.query_key_norm = QueryKeyNorm::kPerHead;
   a.softcap = 0;  // Gemma 3 ignores the key
   a.angles = read_rotary_angles(reader, {a.head_size, config.positions, "full_attention"},
                                 family.rotary_base);
-  const RotaryAngles local = read_local_angles(reader, {a.head_size, config.positions});
+  constexpr double kLocalBase = 10'000;
+  const RotaryAngles local = read_local_angles(reader, {a.head_size, config.positions},
+                                               reader.positive("rope_local_base_freq", kLocalBase));
   for (LayerConfig& layer : config.layers)
     if (layer.window) layer.angles = local;
   return config;

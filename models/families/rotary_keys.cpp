@@ -182,10 +182,9 @@ RotaryAngles read_rotary_angles(ConfigReader& reader, const RotarySizes& sizes, 
   return angles;
 }
 
-RotaryAngles read_local_angles(ConfigReader& reader, const RotarySizes& sizes) {
-  constexpr double kBase = 10'000;
+RotaryAngles read_local_angles(ConfigReader& reader, const RotarySizes& sizes, double base) {
   RotaryAngles angles;
-  angles.base = reader.positive("rope_local_base_freq", kBase);
+  angles.base = base;
   std::optional<ConfigReader> parameters = reader.object(kParameters);
   if (!parameters) return angles;
   std::optional<ConfigReader> own = parameters->object("sliding_attention");

@@ -40,7 +40,7 @@ void read_attention_options(OptionReader& options, TransformerConfig& c) {
   const std::int64_t natural = a.heads > 0 ? std::max<std::int64_t>(c.hidden / a.heads, 1) : 1;
   a.head_size = a.value_size = options.count("kv-channels", natural);
   a.dropout = options.number("attention-dropout", 0.1);
-  a.query_key_norm = options.has("qk-layernorm");
+  if (options.has("qk-layernorm")) a.query_key_norm = QueryKeyNorm::kPerHead;
   a.sinks = options.text("softmax-type") == "learnable";
   const bool has_latent = options.has("multi-latent-attention");
   const std::optional<std::int64_t> query_rank = options.optional_count("q-lora-rank");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -201,6 +202,10 @@ std::string shown_value(const Value& value) {
 std::string shown_value(bool value) { return value ? "yes" : "no"; }
 std::string shown_value(NormKind kind) {
   return kind == NormKind::kRmsNorm ? "RMS norm" : "layer norm";
+}
+std::string shown_value(QueryKeyNorm norm) {
+  constexpr std::array<std::string_view, 3> kNames{"none", "per head", "over all heads"};
+  return std::string(entry_of(kNames, norm));
 }
 
 const std::vector<ComparedField>& compared_fields() {

@@ -66,7 +66,9 @@ class ModelFlags {
   void norms() {
     flag("normalization", c_.norm.kind == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
     if (model_.norm_epsilon) flag("norm-epsilon", *model_.norm_epsilon);
-    if (c_.attention.query_key_norm) flag("qk-layernorm");
+    if (c_.attention.query_key_norm != QueryKeyNorm::kNone) flag("qk-layernorm");
+    if (c_.attention.query_key_norm == QueryKeyNorm::kAllHeads)
+      miss("norms of queries and keys over all heads (each head is normalized)");
   }
 
   /// Megatron-LM has one switch for the biases of all linear layers, and one for those of queries,

@@ -32,10 +32,11 @@ bool has_same_layers(const ModelGraph& a, const ModelGraph& b) {
 bool is_llama_like(const TransformerConfig& c) {
   const AttentionConfig& a = c.attention;
   return !a.latent && a.rotary && !a.rotated_size && !a.projection_bias && !a.output_bias &&
-         !a.query_key_norm && !a.sinks && c.experts.experts == 0 && !c.tied_embeddings &&
-         c.norm.kind == NormKind::kRmsNorm && c.norm.offset == 0 && c.block == BlockKind::kBefore &&
-         has_plain_factors(c) && c.feed_forward.activation == ActivationKind::kSwiGlu &&
-         !c.feed_forward.bias && a.head_size * a.heads == c.hidden && !c.layers.front().window;
+         a.query_key_norm == QueryKeyNorm::kNone && !a.sinks && c.experts.experts == 0 &&
+         !c.tied_embeddings && c.norm.kind == NormKind::kRmsNorm && c.norm.offset == 0 &&
+         c.block == BlockKind::kBefore && has_plain_factors(c) &&
+         c.feed_forward.activation == ActivationKind::kSwiGlu && !c.feed_forward.bias &&
+         a.head_size * a.heads == c.hidden && !c.layers.front().window;
 }
 
 /// torchtitan's width is 8/3 of the hidden size, times ffn_dim_multiplier, rounded up to

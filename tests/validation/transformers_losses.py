@@ -99,6 +99,10 @@ MODELS = {
                               attn_logit_softcapping=0.5, final_logit_softcapping=2.0)),
     "gemma3_text": ("gemma3_text", dict(head_dim=8, query_pre_attn_scalar=12, sliding_window=6)),
     "olmo": ("olmo", {}),
+    "olmo2": ("olmo2", {}),
+    "olmo3": ("olmo3", dict(sliding_window=6, rope_parameters=dict(
+        sliding_attention=dict(rope_type="default", rope_theta=1e4),
+        full_attention=YARN))),
     "phi": ("phi", dict(num_key_value_heads=4)),
     "phi3": ("phi3", dict(sliding_window=6)),
     "phi3, longrope": ("phi3", dict(original_max_position_embeddings=8,
