@@ -46,6 +46,24 @@ Sockets connect_all(std::size_t ranks) {
   return sockets;
 }
 
+/// Delays SIGTERM, for a child that has not yet reset the handler of its parent.
+class BlockedTermination {
+ public:
+  BlockedTermination() {
+    sigset_t termination;
+    sigemptyset(&termination);
+    sigaddset(&termination, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &termination, &before_);
+  }
+  ~BlockedTermination() { unblock(); }
+  BlockedTermination(const BlockedTermination&) = delete;
+  BlockedTermination& operator=(const BlockedTermination&) = delete;
+  void unblock() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 /// Runs the rank in the child; never returns to the parent's code.
 void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
@@ -114,6 +132,7 @@ class Children {
 
   void start(std::size_t rank, Sockets& sockets, const RankBody& body) {
     const pid_t parent = ::getpid();
+    BlockedTermination blocked;
     const pid_t child = ::fork();
     if (child < 0)
       throw RuntimeFailure({"--ranks processes",
@@ -126,6 +145,7 @@ class Children {
       ::setpgid(0, group_);  // Ctrl-C reaches only the parent
       ::signal(SIGINT, SIG_IGN);
       ::signal(SIGTERM, SIG_DFL);
+      blocked.unblock();  // the handler of the parent would have lost it
       RankSockets own = std::move(sockets.of_rank[rank]);
       sockets = {};  // otherwise open copies would hide the death of a rank
       be_rank(RankId(rank), std::move(own), body, progress_.all()[rank]);

@@ -1,8 +1,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "executor/launch/launch.hpp"
@@ -36,11 +36,9 @@ struct Ranks {
   }
 
   /// Thread creation failed for this rank; later ranks are not started either.
-  void cannot_start(RankId rank, const std::string& reason) {
-    fail({.kind = FailureKind::kSystemError,
-          .rank = rank,
-          .cause = "cannot start its thread: " + reason,
-          .hint = "check the limits on processes and memory (ulimit -u, ulimit -v)"});
+  void cannot_start(RankId rank, RankFailure what) {
+    what.rank = rank;
+    fail(std::move(what));
     const std::lock_guard lock(mutex);
     finished += hub.rank_count() - rank.value;
   }
@@ -95,10 +93,15 @@ std::optional<RankFailure> run_threads(int ranks, const RankBody& body,
   try {
     for (RankId rank(0); rank.value < ranks; ++rank.value)
       threads.emplace_back([shared, body, rank] { run_rank(*shared, rank, body); });
-  } catch (const std::system_error& error) {
-    shared->cannot_start(RankId(threads.size()), error.code().message());
+  } catch (...) {
+    shared->cannot_start(RankId(threads.size()), failure_of_exception());
   }
-  const bool all_ended = wait_for(*shared, options);
+  bool all_ended = false;
+  try {
+    all_ended = wait_for(*shared, options);
+  } catch (...) {  // ranks may still run
+    shared->fail(failure_of_exception());
+  }
   for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
   shared->hub.shut_sink();
   const std::lock_guard lock(shared->mutex);

@@ -16,7 +16,7 @@ struct RankProgress {
   std::atomic<std::int32_t> signal{0};   ///< the fatal signal a thread caught; 0: none
   std::atomic<bool> is_waiting{false};   ///< waits for another rank
   std::atomic<bool> is_finished{false};  ///< its body has returned
-  std::atomic<bool> is_on_disk{false};   ///< file I/O, exempt from the watchdog
+  std::atomic<bool> is_on_disk{false};   ///< file I/O, which may take long
   /// Set by the launcher: its process does not answer, as if it was suspended or its host was gone.
   std::atomic<bool> is_unresponsive{false};
   /// Set by the launcher: the rank throws PeerFailure before its next task.

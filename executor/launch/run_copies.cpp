@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -67,6 +68,25 @@ std::vector<std::string> own_arguments() {
   ::_exit(127);
 }
 
+/// The process group of all copies, for the signal handler.
+volatile pid_t group_of_copies = 0;
+volatile std::sig_atomic_t signal_is_forwarded = 0;
+
+void forward_signal(int signal) {
+  signal_is_forwarded = 1;
+  ::kill(-group_of_copies, signal);
+}
+
+/// Forwards SIGINT and SIGTERM to the copies, which write what was measured. They are a process
+/// group of their own, so that a Ctrl-C of the terminal does not reach them a second time.
+void forward_signals(const std::atomic<bool>& interrupted) {
+  struct sigaction action {};
+  action.sa_handler = forward_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (interrupted) forward_signal(SIGTERM);  // a signal before the handler was set
+}
+
 /// Waits for all copies. Once one has failed, the others get `grace` to end by themselves, then
 /// SIGTERM, then SIGKILL.
 class CopiesWatch {
@@ -103,6 +123,7 @@ class CopiesWatch {
     // Unless it has only followed the SIGTERM from here.
     if (rank == 0 && signal == 0 && !(is_interrupted && sent_ != 0)) first_has_reported_ = true;
     if (is_interrupted) {
+      if (!signal_is_forwarded) forward_signal(SIGTERM);  // this copy alone was interrupted
       if (rank == 0 && !end_.failure && signal != 0)
         end_.failure = RankFailure{
             .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
@@ -137,19 +158,6 @@ class CopiesWatch {
   int sent_ = 0;  ///< the last signal; 0: none
   CopiesStatus end_;
 };
-
-/// The process group of all copies, for the signal handler.
-volatile pid_t group_of_copies = 0;
-
-/// Forwards SIGINT and SIGTERM to the copies, which write what was measured. They are a process
-/// group of their own, so that a Ctrl-C of the terminal does not reach them a second time.
-void forward_signals(const std::atomic<bool>& interrupted) {
-  struct sigaction action {};
-  action.sa_handler = [](int signal) { ::kill(-group_of_copies, signal); };
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  if (interrupted) ::kill(-group_of_copies, SIGTERM);  // a signal before the handler was set
-}
 
 }  // namespace
 

@@ -35,6 +35,9 @@ void keep_crashed_thread(int signal) {
   ::raise(signal);
 }
 
+/// Watchdog timeouts that file I/O may take.
+constexpr int kDiskFactor = 600;
+
 /// Of write_progress().
 constexpr std::size_t kProgressSize = sizeof(std::int64_t) + 2 * sizeof(std::int32_t) + 2;
 
@@ -79,7 +82,11 @@ RankFailure failure_of_exception() {
   } catch (const InputError& error) {
     return failure_of(FailureKind::kError, error.diagnostics().front());
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    try {
+      return out_of_memory();
+    } catch (const std::bad_alloc&) {
+      return {.kind = FailureKind::kSystemError, .cause = "out of memory"};  // allocates nothing
+    }
   } catch (const std::system_error& error) {  // of std::thread
     return {.kind = FailureKind::kSystemError,
             .cause = fmt::format("cannot start a thread: {}", error.code().message()),
@@ -202,18 +209,18 @@ std::optional<RankFailure> Watchdog::poll() {
                          .task = TaskId(ranks_[i].task.load()),
                          .cause = "crashed with " + signal_text(signal)};
     beats += ranks_[i].beats.load();
-    is_on_disk |= ranks_[i].is_on_disk.load();
+    is_on_disk |= ranks_[i].is_on_disk.load() && !ranks_[i].is_unresponsive.load();
   }
   const Clock::time_point now = Clock::now();
   const Clock::duration passed = now - std::exchange(polled_at_, now);
-  if (beats != beats_ || is_on_disk) {
-    beats_ = beats;
+  const auto limit = (is_on_disk ? kDiskFactor : 1) * options_.watchdog_timeout;
+  const bool has_progressed = beats != std::exchange(beats_, beats);
+  const bool has_changed = is_on_disk != std::exchange(is_on_disk_, is_on_disk);
+  if (has_progressed || has_changed)
     idle_ = {};
-  } else if ((idle_ += std::min<Clock::duration>(passed, options_.watchdog_timeout / 4)) >
-             options_.watchdog_timeout) {
-    return hang_failure();
-  }
-  return std::nullopt;
+  else
+    idle_ += std::min<Clock::duration>(passed, options_.watchdog_timeout / 4);
+  return idle_ > limit ? std::optional(hang_failure()) : std::nullopt;
 }
 
 /// The rank whose process does not answer, else the one that neither waits for another one nor has
@@ -226,13 +233,16 @@ RankFailure Watchdog::hang_failure() const {
     if (ranks_[i].is_unresponsive.load()) culprit = i;
   for (std::size_t i = 0; culprit == ranks_.size(); ++i)
     if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
-  const double seconds = std::chrono::duration<double>(options_.watchdog_timeout).count();
-  return {
-      .kind = FailureKind::kHang,
-      .rank = RankId(culprit),
-      .task = TaskId(ranks_[culprit].task.load()),
-      .cause = fmt::format("{}: no rank made progress for {:g} s",
-                           ranks_[culprit].is_unresponsive.load() ? kNoAnswer : "hung", seconds)};
+  const RankProgress& rank = ranks_[culprit];
+  std::string_view cause = "hung";
+  if (rank.is_on_disk.load()) cause = "its file system does not answer";
+  if (rank.is_unresponsive.load()) cause = kNoAnswer;
+  const auto limit = (is_on_disk_ ? kDiskFactor : 1) * options_.watchdog_timeout;
+  return {.kind = FailureKind::kHang,
+          .rank = RankId(culprit),
+          .task = TaskId(rank.task.load()),
+          .cause = fmt::format("{}: no rank made progress for {:g} s", cause,
+                               std::chrono::duration<double>(limit).count())};
 }
 
 CrashWatch::CrashWatch() {

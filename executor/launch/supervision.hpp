@@ -88,7 +88,8 @@ class IdleTimer {
   std::chrono::steady_clock::duration idle_{};
 };
 
-/// Detects interruptions, crashed threads and hangs. Long gaps between two calls of poll() count
+/// Detects interruptions, crashed threads and hangs; file I/O may take
+/// much longer than anything else. Long gaps between two calls of poll() count
 /// only in part: if this process was suspended (Ctrl-Z), so were its ranks.
 class Watchdog {
  public:
@@ -103,6 +104,7 @@ class Watchdog {
   std::span<const RankProgress> ranks_;
   const LaunchOptions& options_;
   std::int64_t beats_ = -1;
+  bool is_on_disk_ = false;  ///< a rank that answers
   Clock::time_point polled_at_ = Clock::now();
   Clock::duration idle_{};  ///< time without progress of any rank
 };

@@ -32,8 +32,9 @@ class Rendezvous {
              const std::atomic<bool>* interrupted)
       : place_(place),
         deadline_{Clock::now() + timeout,
-                  [interrupted] {
+                  [this, interrupted] {
                     if (interrupted != nullptr && *interrupted) throw RendezvousInterrupted();
+                    check_connections();
                   }},
         where_(fmt::format("rank {} of {}", place.rank, place.ranks)) {
     sockets_.own.peers.resize(count());
@@ -52,6 +53,15 @@ class Rendezvous {
     if (hint.empty())
       hint = "check that all processes of the job were started and can reach rank 0";
     throw RuntimeFailure({.where = where_, .what = what, .hint = std::move(hint)});
+  }
+
+  /// No process leaves before all are connected.
+  void check_connections() const {
+    for (std::size_t r = 0; r < sockets_.own.peers.size(); ++r)
+      if (is_closed(sockets_.own.peers[r].get()))
+        throw RuntimeFailure({.where = where_,
+                              .what = fmt::format("lost the connection to rank {}", r),
+                              .hint = fmt::format("check the output of rank {}", r)});
   }
 
   std::string missing() const {

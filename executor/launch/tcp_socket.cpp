@@ -71,6 +71,11 @@ bool wait_for(int fd, short events, const Deadline& deadline) {
   return false;
 }
 
+bool is_closed(int fd) {
+  std::byte next{};
+  return fd >= 0 && ::recv(fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 bool read_all(int fd, std::span<std::byte> to, const Deadline& deadline) {
   while (!to.empty()) {
     if (!wait_for(fd, POLLIN, deadline)) return false;

@@ -23,6 +23,8 @@ struct Deadline {
 
 /// Waits until poll() reports one of `events`.
 bool wait_for(int fd, short events, const Deadline& deadline);
+/// Whether the peer has closed the connection and all it sent was read; false if `fd` is -1.
+bool is_closed(int fd);
 /// False also if the peer has closed the connection.
 bool read_all(int fd, std::span<std::byte> to, const Deadline& deadline);
 bool write_all(int fd, std::span<const std::byte> from, const Deadline& deadline);

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "core/base/check.hpp"
 #include "core/plan/weight_versions.hpp"
+#include "executor/transport/wire.hpp"
 
 namespace meshwright {
 
@@ -57,6 +57,13 @@ GatheredReports::StepUnderway& GatheredReports::underway(int step) {
 }
 
 void GatheredReports::take(RankId rank, const StepReport& report) {
+  // Reports of other processes are untrusted.
+  const auto is_task = [&](const TaskSpan& span) {
+    return span.task.value >= 0 && span.task.value < std::ssize(request_.graph.tasks);
+  };
+  if (report.step < std::ssize(run_.steps) || report.step >= request_.steps ||
+      !std::ranges::all_of(report.spans, is_task))
+    throw InvalidFrame();
   StepUnderway& step = underway(report.step);
   UnfinishedStep& spans = covers_all_steps_ ? all_steps_ : step.step;
   for (const TaskSpan& span : report.spans) {
@@ -93,12 +100,17 @@ float GatheredReports::learning_rate_of(int step) const {
 }
 
 void GatheredReports::take(const ParameterValues& values) {
-  const Tensor& tensor = request_.model.tensors[values.tensor.index()];
-  const auto& whole = std::get<ParameterTensor>(tensor.shape);
+  const std::vector<Tensor>& tensors = request_.model.tensors;
+  if (values.tensor.value < 0 || values.tensor.value >= std::ssize(tensors)) throw InvalidFrame();
+  const Tensor& tensor = tensors[values.tensor.index()];
+  const auto* shape = std::get_if<ParameterTensor>(&tensor.shape);
+  if (shape == nullptr) throw InvalidFrame();
+  const ParameterTensor& whole = *shape;
   std::vector<float>& all = run_.parameters[tensor.name];
   all.resize(static_cast<std::size_t>(std::accumulate(whole.shape.begin(), whole.shape.end(),
                                                       std::int64_t{1}, std::multiplies<>())));
-  MW_CHECK(static_cast<std::size_t>(values.first) + values.values.size() <= all.size());
+  const std::int64_t last = std::ssize(all) - std::ssize(values.values);
+  if (values.first < 0 || values.first > last) throw InvalidFrame();
   std::copy(values.values.begin(), values.values.end(), all.begin() + values.first);
 }
 

@@ -1,6 +1,5 @@
 #include "executor/training/run_report.hpp"
 
-#include "core/base/check.hpp"
 #include "executor/transport/wire.hpp"
 
 namespace meshwright {
@@ -91,7 +90,7 @@ RunReport run_report_from(std::span<const std::byte> bytes) {
   RunReport report;
   if (reader.number<std::uint8_t>() == RunReport(EndReport()).index()) report = EndReport();
   std::visit([&](auto& what) { read(reader, what); }, report);
-  MW_CHECK(reader.is_at_end());
+  if (!reader.is_at_end()) throw InvalidFrame();
   return report;
 }
 

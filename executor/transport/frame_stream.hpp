@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/transport/communicator.hpp"
+#include "executor/transport/wire.hpp"
 
 namespace meshwright {
 
@@ -64,11 +65,6 @@ std::size_t size_from(const FrameHeader& header);
 
 /// Bytes of a frame. Far beyond what ranks send; a larger one is an error of the sender.
 inline constexpr std::size_t kLargestFrame = std::size_t{1} << 40;
-
-class InvalidFrame : public std::runtime_error {
- public:
-  InvalidFrame() : std::runtime_error("invalid frame") {}
-};
 
 /// Reassembles frames from the byte stream of one sender, which may arrive in pieces of any size.
 class FrameParser {

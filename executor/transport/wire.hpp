@@ -1,16 +1,16 @@
 /// Serialization of numbers and arrays for messages between processes of this program: native byte
-/// order, no padding. Both ends are ours: a truncated message is a bug.
+/// order, no padding.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
-
-#include "core/base/check.hpp"
 
 namespace meshwright {
 
@@ -37,6 +37,13 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
+/// A message that no rank sends: damaged on the way, or from another program.
+class InvalidFrame : public std::runtime_error {
+ public:
+  InvalidFrame() : std::runtime_error("received an invalid message") {}
+};
+
+/// Throws InvalidFrame if the bytes end early.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -51,7 +58,7 @@ class ByteReader {
   std::vector<T> array() {
     static_assert(std::is_arithmetic_v<T>);
     const auto count = number<std::uint64_t>();
-    MW_CHECK(count <= rest_.size() / sizeof(T));
+    if (count > rest_.size() / sizeof(T)) throw InvalidFrame();
     std::vector<T> values(count);
     copy(values.data(), count * sizeof(T));
     return values;
@@ -65,7 +72,7 @@ class ByteReader {
 
  private:
   void copy(void* to, std::size_t size) {
-    MW_CHECK(size <= rest_.size());
+    if (size > rest_.size()) throw InvalidFrame();
     if (size > 0) std::memcpy(to, rest_.data(), size);
     rest_ = rest_.subspan(size);
   }

@@ -224,6 +224,38 @@ TEST(Watchdog, IgnoresTimeBetweenDistantPolls) {
   EXPECT_EQ(failure->kind, FailureKind::kHang);
 }
 
+/// The failure of two ranks of which none makes progress: the first one is on disk, the second one
+/// waits for it.
+std::optional<RankFailure> failure_on_disk(bool is_unresponsive, int most_polls) {
+  std::array<RankProgress, 2> ranks;
+  ranks[0].is_on_disk = true;
+  ranks[0].is_unresponsive = is_unresponsive;
+  ranks[1].is_waiting = true;
+  const LaunchOptions options{.watchdog_timeout = std::chrono::milliseconds(4)};
+  Watchdog watchdog(ranks, options);
+  std::optional<RankFailure> failure;
+  for (int i = 0; i < most_polls && !failure; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    failure = watchdog.poll();
+  }
+  return failure;
+}
+
+TEST(Watchdog, WaitsLongerForFileIoButNotForever) {
+  EXPECT_FALSE(failure_on_disk(false, 200).has_value());  // 1 ms each, at most
+  const auto failure = failure_on_disk(false, 10'000);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(0));
+  EXPECT_EQ(failure->cause, "its file system does not answer: no rank made progress for 2.4 s");
+}
+
+TEST(Watchdog, DoesNotWaitForFileIoOfASuspendedProcess) {
+  const auto failure = failure_on_disk(true, 200);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(0));
+  EXPECT_THAT(failure->cause, HasSubstr("its process does not answer"));
+}
+
 /// A stack size larger than the address space: thread creation fails.
 TEST(RunThreads, NameTheRankWhoseThreadCannotBeStarted) {
   pthread_attr_t before, impossible;
@@ -235,7 +267,7 @@ TEST(RunThreads, NameTheRankWhoseThreadCannotBeStarted) {
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->rank, RankId(0));
-  EXPECT_THAT(failure->cause, HasSubstr("cannot start its thread: "));
+  EXPECT_THAT(failure->cause, HasSubstr("cannot start a thread: "));
   EXPECT_FALSE(failure->is_stuck);
 }
 
