@@ -22,7 +22,7 @@ set(uses_cli core models planner simulator kernels executor)
 
 # folder → libraries its sources (.cpp) may include, by the first component of the path
 set(libraries_core fmt nlohmann protozero boost)
-set(libraries_models fmt nlohmann toml++)
+set(libraries_models fmt nlohmann toml++ protozero)
 set(libraries_simulator fmt Eigen ceres)
 set(libraries_planner fmt boost)
 set(libraries_kernels fmt Eigen oneapi cublasLt)
@@ -49,7 +49,7 @@ set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "gr
 set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit" "predict")
 set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis partition" "search" "sizing")
-set(floors_models "text builders" "families graphs" "load" "launch" "import" "kineto")
+set(floors_models "text builders" "families graphs onnx" "load" "launch" "import" "kineto")
 set(floors_cli "terminal" "flags reports" "validation" "job" "explain manual partition plan run schedule" "calibration"
                "commands" "program")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")

@@ -1,0 +1,197 @@
+// Einstein sums and fused attention.
+#include <algorithm>
+#include <map>
+
+#include "core/base/split_at_commas.hpp"
+#include "models/onnx/operators.hpp"
+
+namespace meshwright::onnx {
+namespace {
+
+/// The terms of "bij,bjk->bik"; the result is written out if it is implied.
+struct Equation {
+  std::vector<std::string> inputs;
+  std::string result;
+};
+
+constexpr std::string_view kEllipsis = "...";
+
+/// The dimensions of an ellipsis are the digits 0, 1, … from the last one to the first.
+std::string without_ellipsis(const NodeContext& node, std::string term, std::size_t count) {
+  const std::size_t at = term.find(kEllipsis);
+  if (at == std::string::npos) return term;
+  node.require(count <= kMostDimensions, "an ellipsis has too many dimensions");
+  std::string letters;
+  while (count-- > 0) letters += static_cast<char>('0' + count);
+  return term.replace(at, kEllipsis.size(), letters);
+}
+
+/// Splits "bij,bjk" at commas; every ellipsis has the dimensions that its input has left.
+std::vector<std::string> parse_terms(const NodeContext& node, std::string_view text,
+                                     std::size_t& ellipsis) {
+  std::vector<std::string> terms;
+  for (const std::string_view term : split_at_commas(text)) {
+    const std::size_t i = terms.size();
+    const bool has_ellipsis = term.find(kEllipsis) != std::string_view::npos;
+    node.require(i < node.input_count(), "more terms than inputs");
+    const std::size_t letters = term.size() - (has_ellipsis ? kEllipsis.size() : 0);
+    node.require(letters <= node.rank(i), "a term has more letters than dimensions");
+    if (has_ellipsis) ellipsis = std::max(ellipsis, node.rank(i) - letters);
+    terms.push_back(without_ellipsis(node, std::string(term), node.rank(i) - letters));
+  }
+  return terms;
+}
+
+Equation parse_equation(const NodeContext& node) {
+  std::string text = node.text("equation", "");
+  std::erase(text, ' ');
+  const std::size_t arrow = text.find("->");
+  std::size_t ellipsis = 0;
+  Equation equation;
+  equation.inputs = parse_terms(node, std::string_view(text).substr(0, arrow), ellipsis);
+  if (arrow != std::string::npos) {
+    equation.result = without_ellipsis(node, text.substr(arrow + 2), ellipsis);
+    return equation;
+  }
+  equation.result = without_ellipsis(node, std::string(kEllipsis), ellipsis);
+  std::map<char, int> uses;
+  for (const std::string& term : equation.inputs)
+    for (const char letter : term) ++uses[letter];
+  for (const auto& [letter, count] : uses)
+    if (count == 1 && equation.result.find(letter) == std::string::npos) equation.result += letter;
+  return equation;
+}
+
+/// The sizes of all letters.
+std::map<char, std::int64_t> letter_sizes(const NodeContext& node, const Equation& equation) {
+  node.require(equation.inputs.size() == node.input_count(), "another number of terms than inputs");
+  std::map<char, std::int64_t> sizes;
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    const std::string& term = equation.inputs[i];
+    node.require(term.size() == node.rank(i), "a term has another number of dimensions");
+    for (std::size_t d = 0; d < term.size(); ++d) {
+      const std::int64_t dim = node.dims(i)[d];
+      const auto [known, is_new] = sizes.emplace(term[d], dim);
+      if (known->second == 1) known->second = dim;  // sizes of 1 are broadcast
+      node.require(is_new || dim == 1 || known->second == dim, "a letter has two sizes");
+    }
+  }
+  return sizes;
+}
+
+/// The letters of the result and of the terms after term `i`.
+std::string letters_needed_after(const Equation& equation, std::size_t i) {
+  std::string letters = equation.result;
+  for (std::size_t later = i + 1; later < equation.inputs.size(); ++later)
+    letters += equation.inputs[later];
+  return letters;
+}
+
+bool contains(std::string_view letters, char letter) {
+  return letters.find(letter) != std::string_view::npos;
+}
+
+}  // namespace
+
+/// Two terms: a product with the letters of both in its batch, those of one term in its rows or
+/// columns, and those that are summed in its depth. More terms are multiplied from the left.
+void apply_einsum(NodeContext& node) {
+  const Equation equation = parse_equation(node);
+  const std::map<char, std::int64_t> sizes = letter_sizes(node, equation);
+  Dimensions dims;
+  for (const char letter : equation.result) {
+    node.require(sizes.contains(letter), "a letter of the result is in no term");
+    dims.push_back(sizes.at(letter));
+  }
+  node.set_output(std::move(dims));
+  if (equation.inputs.size() == 1) return node.memory_bound();
+  std::string left = equation.inputs[0];
+  for (std::size_t i = 1; i < equation.inputs.size(); ++i) {
+    const std::string needed = letters_needed_after(equation, i);
+    ProductSize size;
+    std::string next;
+    double elements = 1;
+    for (const auto& [letter, dim] : sizes) {
+      const bool in_left = contains(left, letter), in_right = contains(equation.inputs[i], letter);
+      if (!in_left && !in_right) continue;
+      elements *= static_cast<double>(std::max<std::int64_t>(1, dim));
+      node.require(elements < 0x1p60, "the sum has too many terms");
+      std::int64_t& part = !contains(needed, letter) ? size.k
+                           : in_left && in_right     ? size.batch
+                           : in_left                 ? size.m
+                                                     : size.n;
+      part *= dim;
+      if (contains(needed, letter)) next += letter;
+    }
+    node.product(size, 0, i);
+    left = next;
+  }
+}
+
+namespace {
+
+/// Attention of opset 23: queries [B, H, T, D] or [B, T, H D], keys and values likewise.
+struct AttentionSize {
+  std::int64_t heads = 1, key_value_heads = 1, queries = 1, keys = 1, key_size = 1, value_size = 1;
+};
+
+AttentionSize attention_size(const NodeContext& node) {
+  const bool is_flat = node.rank(0) == 3;
+  node.require(is_flat || node.rank(0) == 4, "queries without 3 or 4 dimensions");
+  node.require(node.rank(1) == node.rank(0) && node.rank(2) == node.rank(0),
+               "queries, keys and values of different ranks");
+  AttentionSize size;
+  size.heads = is_flat ? node.integer("q_num_heads", 0) : node.dims(0)[1];
+  size.key_value_heads = is_flat ? node.integer("kv_num_heads", 0) : node.dims(1)[1];
+  node.require(size.heads >= 1 && size.key_value_heads >= 1 && size.heads <= 1 << 20,
+               "missing number of heads");
+  const auto width = [&](std::size_t i, std::int64_t heads) {
+    return std::max<std::int64_t>(1, is_flat ? node.dims(i)[2] / heads : node.dims(i)[3]);
+  };
+  size.queries = node.dims(0)[is_flat ? 1 : 2];
+  size.keys = std::max<std::int64_t>(1, node.dims(1)[is_flat ? 1 : 2]);
+  size.key_size = width(0, size.heads);
+  size.value_size = width(2, size.key_value_heads);
+  return size;
+}
+
+}  // namespace
+
+/// Causal masks skip half of the scores. The backward pass computes the scores again: three
+/// products of the size of the keys, and two of that of the values.
+void apply_attention(NodeContext& node) {
+  const AttentionSize size = attention_size(node);
+  const bool is_flat = node.rank(0) == 3;
+  Dimensions dims = node.dims(0);
+  dims.back() = is_flat ? size.heads * size.value_size : size.value_size;
+  node.set_output(std::move(dims));
+  Kernel made = node.kernel(KernelKind::kAttention, Phase::kForward);
+  made.routine = Routine::kAttention;
+  made.causal = node.integer("is_causal", 0) != 0;
+  made.batch = node.dims(0)[0] * size.heads;
+  made.m = size.queries;
+  made.n = size.keys;
+  made.k = size.key_size;
+  made.value_size = size.value_size;
+  const double scores = static_cast<double>(made.batch) * static_cast<double>(made.m) *
+                        static_cast<double>(made.n) * (made.causal ? 0.5 : 1);
+  node.require(scores < 0x1p60, "attention over too many elements");
+  const auto flops = [&](int keys, int values) {
+    return Flops(2 * scores * static_cast<double>(keys * size.key_size + values * size.value_size));
+  };
+  if (made.batch == 0 || made.m == 0) return;
+  const std::int64_t bytes = node.bytes_of_input(0) + node.bytes_of_input(1) +
+                             node.bytes_of_input(2) + node.bytes_of_output(0);
+  made.flops = flops(1, 1);
+  made.memory_traffic = Bytes(bytes);
+  node.add_forward(made);
+  if (!node.settings().is_training || !node.any_needs_gradient()) return;
+  for (std::size_t i = 0; i < 3; ++i) node.save_input(i);
+  node.save_output(0);
+  made.phase = Phase::kBackwardInput;
+  made.flops = flops(3, 2);
+  made.memory_traffic = Bytes(2 * bytes);
+  node.add_backward(made);
+}
+
+}  // namespace meshwright::onnx
