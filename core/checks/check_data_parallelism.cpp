@@ -8,6 +8,7 @@ namespace meshwright {
 namespace {
 
 constexpr int kMostPrefetched = 64;
+constexpr int kMostServers = 1'000'000;
 
 /// Kinds that support only the data axis and unsharded models.
 bool is_plain(DataParallelKind kind) {
@@ -30,7 +31,10 @@ class DataParallelismChecks {
     check_algorithm();
     check_offload();
     if (is_plain(data_.kind)) check_plain();
-    if (has_servers(data_.kind)) check_servers();
+    if (has_servers(data_.kind))
+      check_servers();
+    else
+      check_unused_servers();
     return std::move(found_);
   }
 
@@ -159,6 +163,14 @@ class DataParallelismChecks {
              fmt::format("{} workers and {} servers, but cluster '{}' has {} devices",
                          degrees_.data, data_.servers, cluster_.name, devices),
              "use more nodes, fewer workers, or --colocated-servers");
+  }
+
+  /// Has no effect, but must be a number that plan files can have.
+  void check_unused_servers() {
+    if (data_.servers >= 1 && data_.servers <= kMostServers) return;
+    report("servers",
+           fmt::format("{} is out of range: expected 1 to {}", data_.servers, kMostServers),
+           fmt::format("remove it: '--data-parallel {}' has no servers", name_of(data_.kind)));
   }
 
   const Plan& plan_;

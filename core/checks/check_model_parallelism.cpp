@@ -115,8 +115,13 @@ class ModelParallelismChecks {
   }
 
   void check_node_limit() {
+    constexpr int kMostNodes = 1'000'000;  // as in plan files
     const int limit = options_.routing.node_limit;
     if (limit == 0) return;
+    if (limit < 0 || limit > kMostNodes)
+      return report("expert-node-limit",
+                    fmt::format("{} is out of range: expected 0 to {}", limit, kMostNodes),
+                    "use 0 for no limit");
     const JobGroups groups = job_groups_of(strategy_, cluster_);
     const int nodes = groups.expert.nodes;
     if (*traits_.experts % nodes != 0 || !have_blocks_in_nodes(groups))
@@ -126,7 +131,7 @@ class ModelParallelismChecks {
                     "remove it, or choose sizes that put the same number of experts on every node");
     const int experts_per_node = *traits_.experts / nodes;
     const std::int64_t reachable = std::int64_t{limit} * experts_per_node;
-    if (limit < 0 || reachable < *traits_.experts_per_token)
+    if (reachable < *traits_.experts_per_token)
       report("expert-node-limit",
              fmt::format("{} nodes with {} experts each have fewer experts than the {} per token",
                          limit, experts_per_node, *traits_.experts_per_token),

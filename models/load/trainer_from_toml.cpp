@@ -254,9 +254,8 @@ Trainer trainer_from_toml(const NamedText& toml) { return read_trainer(toml, 0);
 std::string to_toml(const Trainer& trainer) {
   const HostCosts& host = trainer.host;
   std::string text = fmt::format(
-      "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
-      "attention = \"{}\"\n",
-      kTrainerSchema, trainer.name, trainer.version, trainer.generation,
+      "schema = {}\nname = {}\nversion = {}\ngeneration = {}\nattention = \"{}\"\n", kTrainerSchema,
+      toml_quoted(trainer.name), toml_quoted(trainer.version), toml_quoted(trainer.generation),
       kAttentionLibraries[static_cast<std::size_t>(trainer.attention)]);
   if (trainer.launch) text += fmt::format("launch = \"{}\"\n", word_of(*trainer.launch));
   text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\nreads_expert_counts = {}\n",

@@ -40,7 +40,8 @@ std::string_view default_trainer(const Cluster& cluster);
 
 /// InputError with file:line:column. Profiles may extend one another up to a depth of 8.
 Trainer trainer_from_toml(const NamedText& toml);
-/// Self-contained: without `extends`. trainer_from_toml() of the result equals `trainer`.
+/// Self-contained: without `extends`, and without sources. trainer_from_toml() of the result equals
+/// `trainer` in everything else.
 std::string to_toml(const Trainer& trainer);
 
 }  // namespace meshwright

@@ -34,6 +34,7 @@ std::size_t FlowsOnLinks::start(const FlowRequest& request, Ticks now) {
   flow.left = static_cast<double>(request.occupancy.value);
   flow.speed = 0;
   flow.since = now;
+  flow.earliest_end = now + request.occupancy;
   bool meets_tight = false;
   for (std::size_t h = 0; h < request.route.size(); ++h) {
     const LinkId id = request.route[h];
@@ -50,7 +51,7 @@ std::size_t FlowsOnLinks::start(const FlowRequest& request, Ticks now) {
     unsettled_.push_back(slot);
   } else {
     flow.speed = 1;
-    settled_.push_back({.task = flow.task, .end = now + request.occupancy, .slot = slot});
+    settled_.push_back({.task = flow.task, .end = flow.earliest_end, .slot = slot});
   }
   return slot;
 }
@@ -158,7 +159,8 @@ void FlowsOnLinks::pose_problem(std::span<const std::size_t> slots) {
 }
 
 /// Rounds ends up to whole Ticks after subtracting the tolerance of the rates: otherwise 10 Ticks
-/// at a third of full speed could end at 31 instead of 30.
+/// at a third of full speed could end at 31 instead of 30. The tolerance of long messages is more
+/// than a Tick, but none ends before the time it takes alone.
 void FlowsOnLinks::set_speed(std::size_t slot, double speed, Ticks now) {
   Flow& flow = flows_[slot];
   if (speed == flow.speed) return;
@@ -167,8 +169,8 @@ void FlowsOnLinks::set_speed(std::size_t slot, double speed, Ticks now) {
   flow.speed = speed;
   flow.since = now;
   const double duration = std::ceil(flow.left / speed * (1 - kRateTolerance));
-  changed_.push_back(
-      {.task = flow.task, .end = now + Ticks(static_cast<std::int64_t>(duration)), .slot = slot});
+  const Ticks end = now + Ticks(static_cast<std::int64_t>(duration));
+  changed_.push_back({.task = flow.task, .end = std::max(end, flow.earliest_end), .slot = slot});
 }
 
 }  // namespace meshwright

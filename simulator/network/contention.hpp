@@ -58,6 +58,7 @@ class FlowsOnLinks {
     double left = 0;   ///< Ticks at full speed
     double speed = 0;  ///< fraction of full speed since `since`; 0: not computed yet
     Ticks since;
+    Ticks earliest_end;   ///< at full speed all the time
     bool joined = false;  ///< during rebalance(): in joined_flows_
   };
   struct Use {

@@ -83,6 +83,17 @@ TEST(CheckModelParallelism, RequiresEnoughExpertsWithinTheNodeLimit) {
   EXPECT_EQ(found[0].hint, "use at least 2");
 }
 
+TEST(CheckModelParallelism, RefusesNodeLimitsThatPlanFilesCannotHave) {
+  const auto found = [](int limit) {
+    return finding({.data = 8, .expert = 8}, mixture(kBlocks, 64, 8),
+                   [&](Plan& p) { p.strategy.model_parallelism.routing.node_limit = limit; });
+  };
+  EXPECT_EQ(found(-1), "--expert-node-limit: -1 is out of range: expected 0 to 1000000");
+  EXPECT_EQ(found(1'000'001),
+            "--expert-node-limit: 1000001 is out of range: expected 0 to 1000000");
+  EXPECT_EQ(found(1'000'000), "");
+}
+
 // Gates select among as many equal blocks of experts as there are nodes. 12 expert ranks form two
 // blocks of 6: on nodes of 8 and 4 devices the second block spans both nodes. On nodes of 6, the
 // first 8 ranks are split 6 and 2; on nodes of 12, the second group of 8 is split 4 and 4.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <string>
 
 #include "core/base/json_value.hpp"
 #include "core/formats/plan.hpp"
@@ -388,6 +389,17 @@ TEST(CheckPlan, ChecksExperts) {
             "ep 3 x etp 1 = 3 does not divide the 4 ranks per stage (tp 2 x cp 1 x dp 2)");
   plan.strategy.degrees.expert = 4;
   EXPECT_THAT(check_plan(plan, mixture(8), cluster_of(4, 4)), IsEmpty());
+}
+
+// A valid plan can be written to a plan file and read again, also where a number has no effect.
+TEST(CheckPlan, RefusesNumbersOfServersThatPlanFilesCannotHave) {
+  for (const int servers : {0, -1, 1'000'001})
+    EXPECT_EQ(finding([&](Plan& p) { p.strategy.data_parallelism.servers = servers; }),
+              (Diagnostic{"--servers",
+                          std::to_string(servers) + " is out of range: expected 1 to 1000000",
+                          "remove it: '--data-parallel collective' has no servers"}));
+  EXPECT_THAT(findings([](Plan& p) { p.strategy.data_parallelism.servers = 1'000'000; }),
+              IsEmpty());
 }
 
 TEST(CheckPlan, LimitsTheNumberOfPasses) {

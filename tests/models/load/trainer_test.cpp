@@ -21,6 +21,14 @@ TEST(Trainer, EveryPresetLoadsAndReadsBackWhatItWrites) {
   }
 }
 
+TEST(Trainer, WritesQuotesAndBackslashesOfNamesSoThatTheyReadBack) {
+  Trainer trainer;
+  trainer.name = R"(a"b\c)";
+  trainer.version = "\"\nattention = \"triton";
+  trainer.generation = R"(\)";
+  EXPECT_EQ(trainer_of(to_toml(trainer)), trainer);
+}
+
 TEST(Trainer, EveryFigureOfAPresetHasASource) {
   for (const std::string& name : trainer_preset_names()) {
     const Trainer trainer = trainer_from_toml(find_trainer(name));

@@ -95,6 +95,13 @@ TEST(FlowsOnLinks, ShareNothingWhereTheLinkHasRoomForBoth) {
             (std::vector<Ticks>{Ticks(97), Ticks(108)}));
 }
 
+// 5 s on a link that lacks one part in 10^13, which is within the precision of rates: the message
+// runs at full speed, and ends not even a Tick earlier than alone.
+TEST(FlowsOnLinks, TakeNoLessThanAloneOnALinkThatIsJustTooSlow) {
+  const Ticks alone(5'000'000'000'000);
+  EXPECT_EQ(ends_of({1 - 1e-13}, {{Ticks(0), {kA}, alone}}), std::vector<Ticks>{alone});
+}
+
 // A message that ends when another one starts does not share the link with it.
 TEST(FlowsOnLinks, DoNotLetAnEndMeetAStart) {
   EXPECT_EQ(ends_of({1}, {{Ticks(0), {kA}, Ticks(50)}, {Ticks(50), {kA}, Ticks(50)}}),
