@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
-#include "core/base/number_from_text.hpp"
+#include "cli/validation/step_range.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/base/value_named.hpp"
 #include "core/formats/file.hpp"
@@ -20,25 +21,13 @@ namespace meshwright {
 namespace {
 
 struct CompareFlags {
-  std::string predicted, measured, max_error;  ///< "10%"; empty: no limit
+  std::string predicted, measured;
+  std::string max_error;  ///< "10%"; empty: no limit
+  std::string watch;      ///< file with the range of the step time; empty: none
   OutputFlags output;
 };
 
 using Json = nlohmann::ordered_json;
-
-/// "10%" or "0.1".
-double parse_error_limit(const std::string& text) {
-  constexpr double kMostShare = 100;
-  const bool is_percent = text.ends_with('%');
-  const auto value = number_from_text<double>(
-      std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
-  const double share = value.value_or(0) / (is_percent ? 100 : 1);
-  if (!(share > 0) || share > kMostShare)
-    throw UsageError({.where = "--max-error",
-                      .what = fmt::format("invalid value '{}': expected a positive ratio", text),
-                      .hint = "write 10% or 0.1, for example"});
-  return share;
-}
 
 std::string error_text(const std::optional<double>& error) {
   return error ? fmt::format("{:+.1f} %", 100 * *error) : "-";
@@ -56,49 +45,47 @@ std::string_view name_of(TimelineClock clock) {
 
 // ---- text ----
 
-std::string tasks_table(const std::string& title, const std::vector<ComparedTasks>& groups) {
+Document tasks_table(const std::string& title, const std::vector<ComparedTasks>& groups) {
   if (groups.empty()) return "";
-  Table table = empty_table(left_aligned("  " + title), "tasks", "predicted", "measured", "error",
+  Table table = empty_table(left_aligned(title), "tasks", "predicted", "measured", "error",
                             "mean task error");
   for (const ComparedTasks& g : groups)
-    table.rows.push_back({"  " + g.name, std::to_string(g.tasks), to_text(g.predicted),
+    table.rows.push_back({g.name, std::to_string(g.tasks), to_text(g.predicted),
                           to_text(g.measured), error_text(relative_error(g.predicted, g.measured)),
                           percent(g.mean_error)});
-  return "\n" + to_text(table);
+  return Document("\n") + indented(std::move(table));
 }
 
-std::string memory_table(const ValidationReport& report) {
+Document memory_table(const ValidationReport& report) {
   if (report.memory.empty()) return "\nPeak memory: not recorded in both timelines.\n";
-  Table table = empty_table(left_aligned("  peak memory"), "predicted", "measured", "error");
+  Table table = empty_table(left_aligned("peak memory"), "predicted", "measured", "error");
   for (const ComparedMemory& m : report.memory)
     table.rows.push_back(
-        {fmt::format("  rank {}", m.rank.value), to_text(m.predicted), to_text(m.measured),
+        {fmt::format("rank {}", m.rank.value), to_text(m.predicted), to_text(m.measured),
          m.predicted == m.measured ? "none" : error_text(relative_error(m.predicted, m.measured))});
-  return "\n" + to_text(table);
+  return Document("\n") + indented(std::move(table));
 }
 
-std::string worst_table(const ValidationReport& report) {
-  Table table = empty_table(left_aligned("  largest errors"), "predicted", "measured", "error");
+Document worst_table(const ValidationReport& report) {
+  Table table = empty_table(left_aligned("largest errors"), "predicted", "measured", "error");
   for (const ComparedTask& task : report.worst)
-    table.rows.push_back({"  " + task.name, to_text(task.predicted), to_text(task.measured),
+    table.rows.push_back({task.name, to_text(task.predicted), to_text(task.measured),
                           error_text(relative_error(task.predicted, task.measured))});
-  return "\n" + to_text(table);
+  return Document("\n") + indented(std::move(table));
 }
 
-std::string attribution_text(const ValidationReport& report) {
+Document attribution_text(const ValidationReport& report) {
   const StepAttribution& a = report.attribution;
-  return fmt::format(
-      "\nMeasured minus predicted time on rank {}, the last to finish\n"
-      "  compute        {}\n"
-      "  communication  {}\n"
-      "  waiting        {}\n"
-      "  total          {}\n",
-      a.rank.value, signed_text(a.compute), signed_text(a.communication), signed_text(a.waiting),
-      signed_text(total(a)));
+  return fmt::format("\nMeasured minus predicted time on rank {}, the last to finish\n",
+                     a.rank.value) +
+         Document(std::vector<NamedValue>{{"compute", signed_text(a.compute)},
+                                          {"communication", signed_text(a.communication)},
+                                          {"waiting", signed_text(a.waiting)},
+                                          {"total", signed_text(total(a))}});
 }
 
-std::string human_text(const ValidationReport& report, const Timeline& measured) {
-  std::string text = fmt::format(
+Document human_text(const ValidationReport& report, const Timeline& measured) {
+  Document text = fmt::format(
       "step time  predicted {}, measured {} ({} clock), error {}\n"
       "           median of {} steps, IQR {}; {} tasks compared\n",
       to_text(report.predicted_step), to_text(report.measured_step), name_of(measured.clock),
@@ -112,7 +99,7 @@ std::string human_text(const ValidationReport& report, const Timeline& measured)
   text += attribution_text(report);
   text += tasks_table("kind", report.by_kind) + tasks_table("stage", report.by_stage) +
           tasks_table("link", report.by_stream);
-  return text + memory_table(report) + worst_table(report);
+  return std::move(text) + memory_table(report) + worst_table(report);
 }
 
 // ---- JSON ----
@@ -188,7 +175,10 @@ CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
       ->required();
   add_value(*command, "--max-error", flags.max_error, "RATIO",
             "exit with status 1 if step time or peak memory are off by more, as in 10%");
-  add_output_flags(*command, flags.output, "the result");
+  add_value(*command, "--watch", flags.watch, "FILE",
+            "exit with status 1 if the measured step time leaves the range in FILE, written by "
+            "simulate --write-watch");
+  add_report_flags(*command, flags.output, "the result");
   command->footer(
       "Errors are relative to the measured value: -10 % means that the prediction is 10 % too "
       "low.\n"
@@ -196,13 +186,28 @@ CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
       "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 --all-steps -o measured.pftrace\n"
-      "  meshwright compare predicted.pftrace measured.pftrace --max-error 10%");
+      "  meshwright compare predicted.pftrace measured.pftrace --max-error 10%\n"
+      "  meshwright compare predicted.pftrace measured.pftrace --watch step.range.json");
   return command;
+}
+
+std::string_view provenance_of(const Timeline& timeline, const char* what) {
+  const auto found = timeline.provenance.find(what);
+  return found == timeline.provenance.end() ? "unknown" : std::string_view(found->second);
+}
+
+void watch_step(const std::string& file, const Timeline& measured, Ticks step, Outcome& outcome) {
+  const StepRange range = read_step_range(file);
+  check_range_belongs_to(range, provenance_of(measured, "model"),
+                         provenance_of(measured, "strategy"), file);
+  const std::string outside = outside_range_text(range, step, file);
+  if (!outside.empty()) outcome.exit_code = kExitBeyondBaseline;
+  outcome.notes += outside;
 }
 
 Outcome run_compare(const CompareFlags& flags) {
   std::optional<double> limit;
-  if (!flags.max_error.empty()) limit = parse_error_limit(flags.max_error);
+  if (!flags.max_error.empty()) limit = parse_positive_share("--max-error", flags.max_error);
   const Timeline predicted = read_timeline(flags.predicted);
   const Timeline measured = read_timeline(flags.measured);
   const ValidationReport report = compare({predicted, flags.predicted}, {measured, flags.measured});
@@ -210,14 +215,14 @@ Outcome run_compare(const CompareFlags& flags) {
   if (limit)
     is_within = std::abs(step_error(report).value_or(0)) <= *limit &&
                 peak_memory_error(report).value_or(0) <= *limit;
-  std::string text =
-      flags.output.json ? json_text(report, is_within) : human_text(report, measured);
+  Document text = flags.output.json ? json_text(report, is_within) : human_text(report, measured);
   if (limit && !flags.output.json)
     text +=
         fmt::format("\n{}: step time and peak memory are{} within {} of the measurement\n",
                     *is_within ? "PASS" : "FAIL", *is_within ? "" : " not both", percent(*limit));
-  Outcome outcome = deliver(std::move(text), flags.output);
-  outcome.exit_code = is_within.value_or(true) ? kExitDone : kExitNoPlanFits;
+  Outcome outcome = deliver(text, flags.output);
+  outcome.exit_code = is_within.value_or(true) ? kExitDone : kExitBeyondBaseline;
+  if (!flags.watch.empty()) watch_step(flags.watch, measured, report.measured_step, outcome);
   return outcome;
 }
 

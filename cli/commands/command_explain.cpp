@@ -66,7 +66,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
                "print the options or config of this trainer for the plan instead; auto: of the "
                "plan's trainer");
   }
-  add_output_flags(*command, flags.output, "the result");
+  add_report_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
       "  meshwright explain best.plan.json\n"
@@ -98,6 +98,9 @@ Outcome explain_difference(const ExplainFlags& flags) {
 
 Outcome run_explain(const ExplainFlags& flags) {
   if (!flags.against.empty()) return explain_difference(flags);
+  if (flags.launch && !flags.output.json && flags.output.format != DocumentFormat::kText)
+    refuse_flag("--format", "cannot be combined with '--launch', which prints no table",
+                "remove it, or use --format json");
   const Job job = load_job(flags.job);
   if (flags.launch)
     return explain_launch(target_of(*flags.launch, job.trainer), job.file.plan, flags.output);

@@ -38,7 +38,7 @@ std::vector<std::string> error_cells(const ErrorFigures& figures) {
           fmt::format("{:.1f} %", 100 * figures.p90), fmt::format("{:+.1f} %", 100 * figures.bias)};
 }
 
-std::string errors_table(const DeviceFit& fit) {
+Table errors_table(const DeviceFit& fit) {
   Table table = empty_table(left_aligned("family"), "kernels", "median", "p90", "bias", "held back",
                             "median", "p90", "bias");
   for (const FamilyError& family : fit.families) {
@@ -47,7 +47,7 @@ std::string errors_table(const DeviceFit& fit) {
       for (std::string& cell : error_cells(*figures)) cells.push_back(std::move(cell));
     table.rows.push_back(std::move(cells));
   }
-  return to_text(table);
+  return table;
 }
 
 Json json_of(const ErrorFigures& figures) {
@@ -164,7 +164,7 @@ CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
   add_value(*command, "--holdout", flags.holdout, "FRACTION",
             "fraction of the shapes held back to report errors on (default: 0.2)")
       ->check(CLI::Range(0.0, kLargestHoldout));
-  add_output_flags(*command, flags.output, "the device file, or the answer");
+  add_report_flags(*command, flags.output, "the device file, or the answer");
   command->footer(
       "Columns of the CSV: op, dtype, time_us, and sizes: m, n, k (gemm, batched_gemm,\n"
       "grouped_gemm); batch, heads, kv_heads, head_dim, seq_q, seq_kv, causal (attention_forward,\n"
@@ -188,7 +188,8 @@ Outcome answer_question(const FitFlags& flags) {
   const PlanCluster cluster =
       load_plan_cluster(request.clusters.front(), question.sources, request.memory_margin);
   const FitAnswer answer = answer_fit_question(question, request, model, cluster);
-  Outcome outcome = deliver(flags.output.json ? fit_json(answer) : fit_text(answer), flags.output);
+  Outcome outcome = deliver(
+      flags.output.json ? fit_json(answer) : fit_text(answer, flags.output.format), flags.output);
   if (answer.search.figures.empty()) outcome.exit_code = kExitNoPlanFits;
   return outcome;
 }
@@ -208,15 +209,16 @@ Outcome fit_to_measurements(const FitFlags& flags) {
   if (!flags.collectives.empty()) fit_collectives_of(flags, fit);
   std::vector<std::string> notes = fit.notes;
   notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
-  std::string report = flags.output.json ? json_text(fit, notes) : errors_table(fit);
+  Document report =
+      flags.output.json ? Document(json_text(fit, notes)) : Document(errors_table(fit));
   if (!flags.output.json)
     for (const std::string& note : notes) report += fmt::format("Note: {}.\n", note);
-  if (flags.output.file.empty()) return {.text = std::move(report)};
+  if (flags.output.file.empty()) return outcome_of(report, flags.output);
   const std::string file = device_file(fitted_device(std::move(start), fit));
-  if (flags.output.file == "-") return {.text = file, .notes = std::move(report)};
+  if (flags.output.file == "-") return {.text = file, .notes = to_text(report)};
   write_file(flags.output.file, file);
   if (!flags.output.json) report += fmt::format("Wrote {}.\n", flags.output.file);
-  return {.text = std::move(report)};
+  return outcome_of(report, flags.output);
 }
 
 Outcome run_fit(const FitFlags& flags) {

@@ -100,10 +100,11 @@ Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
       import_kineto(trace, {.source = source.where, .gpus_per_node = flags.gpus_per_node});
   std::string calibration = to_json(imported.calibration);
   if (flags.output.file.empty() || flags.output.file == "-")
-    return {.text = std::move(calibration), .notes = kineto_report_text(imported)};
+    return {.text = std::move(calibration), .notes = to_text(kineto_report_text(imported))};
   write_file(flags.output.file, calibration);
   if (flags.output.json) return {.text = kineto_report_json(imported, flags.output.file)};
-  return {.text = kineto_report_text(imported) + fmt::format("Wrote {}.\n", flags.output.file)};
+  return {.text = to_text(kineto_report_text(imported)) +
+                  fmt::format("Wrote {}.\n", flags.output.file)};
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
+#include "cli/partition/model_graph.hpp"
 #include "cli/partition/partition_report.hpp"
 #include "cli/partition/pipedream_report.hpp"
 #include "cli/partition/replication_report.hpp"
@@ -13,6 +14,7 @@
 #include "core/base/split_at_commas.hpp"
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
+#include "models/onnx/onnx.hpp"
 
 namespace meshwright {
 namespace {
@@ -25,33 +27,35 @@ constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
 struct PartitionFlags {
   std::string graph, devices, memory, bandwidth;
   std::optional<int> hosts, microbatches;
+  ModelGraphFlags model;
   OutputFlags output;
 };
 
 CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "partition", "Partition an operator graph over devices, with the best throughput.");
-  add_value(
-      *command, "GRAPH", flags.graph, "FILE",
-      "operator graph: JSON of msr-fiddle/dnn-partitioning or of msr-fiddle/piper; -: standard "
-      "input");
+  add_value(*command, "GRAPH", flags.graph, "FILE",
+            "operator graph: ONNX, JSON of msr-fiddle/dnn-partitioning or of msr-fiddle/piper, or "
+            "graph.txt of PipeDream; -: standard input");
   {
     const OptionGroup group(*command, "Devices");
-    add_value(*command, "--devices", flags.devices, "N",
-              "number of devices (default: of the file); PipeDream: also devices per server x "
-              "servers, such as 4x4");
+    add_value(
+        *command, "--devices", flags.devices, "N",
+        "number of devices (default: of the file; ONNX: of one node); PipeDream: also devices "
+        "per server x servers, such as 4x4");
     add_count(*command, "--hosts", flags.hosts, kHostRange,
               "dnn-partitioning: number of host processors that can run a stage (default: of the "
               "file)");
     add_value(*command, "--memory", flags.memory, "SIZE",
-              "memory per device, such as 16GiB (default: of the file)");
+              "memory per device, such as 16GiB (default: of the file, or of the cluster)");
     add_value(*command, "--bandwidth", flags.bandwidth, "RATE",
               "Piper: bandwidth between devices, such as 25GB/s (default: of the file); PipeDream: "
               "of every level, such as 12GB/s,1.25GB/s");
     add_count(*command, "--microbatches", flags.microbatches, kMicrobatchesPerBatch,
-              "Piper: micro-batches per batch (default: of the file)");
+              "Piper, ONNX: micro-batches per batch (default: of the file, or 4 per device)");
   }
-  add_output_flags(*command, flags.output, "the names of the nodes of every stage");
+  add_model_graph_flags(*command, flags.model);
+  add_report_flags(*command, flags.output, "the names of the nodes of every stage");
   command->footer(
       "Every stage has consecutive nodes of the graph: whatever a stage reads is computed there "
       "or\n"
@@ -60,12 +64,18 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "the transfers between the stage and others.\n"
       "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
       "recomputation, of which the fastest that fit in memory are used.\n"
-      "PipeDream: stages have data parallelism, and transfers overlap with computation.\n\n"
+      "PipeDream: stages have data parallelism, and transfers overlap with computation.\n"
+      "ONNX: operators are priced on the devices of a cluster; training as Piper's graphs with "
+      "data\n"
+      "parallelism and recomputation, --inference as those of dnn-partitioning. Nodes that "
+      "compute\n"
+      "shapes, constants and layouts of weights belong to no stage.\n\n"
       "Examples:\n"
       "  meshwright partition gnmt_inference.json\n"
       "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json\n"
       "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s\n"
-      "  meshwright partition graph.txt --devices 4x4 --bandwidth 12GB/s,1.25GB/s");
+      "  meshwright partition graph.txt --devices 4x4 --bandwidth 12GB/s,1.25GB/s\n"
+      "  meshwright partition resnet50.onnx --cluster dgx-a100 --dim batch=32");
   return command;
 }
 
@@ -132,44 +142,104 @@ void apply(const PartitionFlags& flags, ReplicationProblem& problem) {
     refuse_flag("--devices", "no devices to partition the graph over", "set it to at least 1");
 }
 
-Outcome partition(const PartitionFlags& flags, const PartitionProblem& problem) {
-  const std::optional<ThroughputPartition> partition = partition_for_throughput(problem);
+Outcome no_partition(const Document& report, const OutputFlags& output) {
+  Outcome outcome = outcome_of(report, output);
+  outcome.exit_code = kExitNoPlanFits;
+  return outcome;
+}
+
+Outcome show(const PartitionFlags& flags, const PartitionProblem& problem,
+             const std::optional<ThroughputPartition>& partition) {
   if (!partition)
-    return {.text = flags.output.json ? no_partition_json(problem) : no_partition_text(problem),
-            .exit_code = kExitNoPlanFits};
+    return no_partition(flags.output.json ? no_partition_json(problem) : no_partition_text(problem),
+                        flags.output);
   if (!flags.output.file.empty())
     write_file(flags.output.file, stage_map_json(*partition, problem));
   if (flags.output.file == "-") return {};
-  return {.text = flags.output.json ? partition_json(*partition, problem)
-                                    : partition_text(*partition, problem, flags.graph)};
+  return outcome_of(flags.output.json ? partition_json(*partition, problem)
+                                      : partition_text(*partition, problem, flags.graph),
+                    flags.output);
+}
+
+Outcome show(const PartitionFlags& flags, const ReplicationProblem& problem,
+             const std::optional<ReplicationPartition>& partition) {
+  if (!partition)
+    return no_partition(
+        flags.output.json ? no_replication_json(problem) : no_replication_text(problem),
+        flags.output);
+  if (!flags.output.file.empty())
+    write_file(flags.output.file, stage_map_json(*partition, problem));
+  if (flags.output.file == "-") return {};
+  return outcome_of(flags.output.json ? replication_json(*partition, problem)
+                                      : replication_text(*partition, problem, flags.graph),
+                    flags.output);
+}
+
+Outcome partition(const PartitionFlags& flags, const PartitionProblem& problem) {
+  return show(flags, problem, partition_for_throughput(problem));
 }
 
 Outcome partition(const PartitionFlags& flags, const ReplicationProblem& problem) {
-  const std::optional<ReplicationPartition> partition = partition_with_replication(problem);
-  if (!partition)
-    return {.text = flags.output.json ? no_replication_json(problem) : no_replication_text(problem),
-            .exit_code = kExitNoPlanFits};
-  if (!flags.output.file.empty())
-    write_file(flags.output.file, stage_map_json(*partition, problem));
-  if (flags.output.file == "-") return {};
-  return {.text = flags.output.json ? replication_json(*partition, problem)
-                                    : replication_text(*partition, problem, flags.graph)};
+  return show(flags, problem, partition_with_replication(problem));
 }
 
 Outcome partition(const PartitionFlags& flags, const PipeDreamProblem& problem) {
   const PipeDreamPartition partition = partition_as_pipedream(problem);
   if (!flags.output.file.empty()) write_file(flags.output.file, stage_map_json(partition, problem));
   if (flags.output.file == "-") return {};
-  return {.text = flags.output.json ? pipedream_json(partition, problem)
-                                    : pipedream_text(partition, problem, flags.graph)};
+  return outcome_of(flags.output.json ? pipedream_json(partition, problem)
+                                      : pipedream_text(partition, problem, flags.graph),
+                    flags.output);
+}
+
+/// The report about a partition of a model, and notes about the model itself.
+Outcome with_notes(Outcome outcome, const PricedModel& model, std::size_t groups,
+                   const OutputFlags& output) {
+  if (output.json && !outcome.text.empty())
+    outcome.text = with_model(outcome.text, model, groups);
+  else
+    outcome.notes = model_notes(model, groups) + outcome.notes;
+  return outcome;
+}
+
+Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
+  refuse_if(flags.hosts.has_value(), "--hosts", "ONNX");
+  refuse_if(!flags.bandwidth.empty(), "--bandwidth", "ONNX");
+  DeviceFlags devices{.microbatches = flags.microbatches};
+  if (!flags.devices.empty()) devices.devices = device_count(flags);
+  if (!flags.memory.empty()) devices.memory = parse_bytes(flags.memory, "--memory");
+  const PricedModel model = price_model(file, flags.model, devices);
+  if (!flags.model.costs_file.empty()) write_file(flags.model.costs_file, node_costs_csv(model));
+  if (flags.model.inference) {
+    const PartitionProblem problem =
+        price_inference(model.graph, *model.cost, model.devices, file.where);
+    const std::size_t groups = std::min(model.graph.nodes.size(), kMostInferenceGroups);
+    std::optional<ThroughputPartition> found = partition_for_throughput(problem);
+    if (found) found = expand(model.graph, problem, std::move(*found));
+    return with_notes(show(flags, problem, found), model, groups, flags.output);
+  }
+  const auto priced = price_training(model.graph, *model.cost, model.devices, file.where);
+  const std::size_t groups =
+      priced.is_exact ? model.graph.nodes.size() : std::size_t{kMostTrainingGroups};
+  const auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+  if (!partition) return with_notes(show(flags, priced.problem, {}), model, groups, flags.output);
+  const TrainingPartition all = expand(model.graph, priced, *partition);
+  return with_notes(show(flags, all.problem, all.partition), model, groups, flags.output);
+}
+
+/// ONNX files may hold weights.
+std::string read_graph(const std::string& path) {
+  return read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestTextFile);
 }
 
 Outcome run_partition(const PartitionFlags& flags) {
   if (flags.graph.empty())
     refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
   const std::string where = flags.graph == "-" ? "standard input" : flags.graph;
-  OperatorGraph graph =
-      read_operator_graph({.name = where, .where = where, .text = read_file(flags.graph)});
+  const NamedText file{.name = where, .where = where, .text = read_graph(flags.graph)};
+  if (is_model_graph(file)) return partition_model(flags, file);
+  refuse_model_graph_flags(flags.model);
+  OperatorGraph graph = read_operator_graph(file);
   return std::visit(
       [&](auto& problem) {
         apply(flags, problem);

@@ -13,9 +13,9 @@ namespace meshwright {
 namespace {
 
 /// Writes the plan of -o, if there is one. `fails`: exit code 1 in spite of a plan.
-Outcome finish_plan(std::string text, const PlanSearch* best, bool fails,
+Outcome finish_plan(const Document& report, const PlanSearch* best, bool fails,
                     const OutputFlags& output) {
-  Outcome outcome{.text = std::move(text)};
+  Outcome outcome = outcome_of(report, output);
   if (best == nullptr || fails) outcome.exit_code = kExitNoPlanFits;
   if (best == nullptr) return outcome;
   if (is_interrupted()) outcome.exit_code = kExitInterrupted;

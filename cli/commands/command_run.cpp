@@ -22,6 +22,7 @@
 #include "cli/run/validation_input.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
+#include "cli/validation/step_range.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
@@ -50,6 +51,7 @@ struct Running {
   std::optional<ExternalWeights> weights;  ///< of --init
   TrainingLength length;
   TrainingOptions options;
+  std::optional<StepRange> range;  ///< of --watch
   // --ranks mpi only
   std::unique_ptr<SharedProgress> progress;
   std::unique_ptr<MpiJob> mpi;
@@ -82,7 +84,7 @@ void check_input_of_all(const RunFlags& flags) {
   std::vector<std::string> files = flags.tokens;
   for (const std::string* file :
        {&flags.recipe, &flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
-        &flags.validation, &flags.checkpoints.resume, &flags.checkpoints.init})
+        &flags.validation, &flags.watch, &flags.checkpoints.resume, &flags.checkpoints.init})
     files.push_back(*file);
   for (const std::string& file : files)
     if (file == "-")
@@ -124,6 +126,11 @@ void prepare(Running& running, const RunFlags& flags) {
                                 "use --device cpu, or --optimizer adamw"});
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
+  if (!flags.watch.empty()) {
+    running.range = read_step_range(flags.watch);
+    check_range_belongs_to(*running.range, job.file.model_name,
+                           strategy_text(job.file.plan.strategy), flags.watch);
+  }
   check_place_of("--output", flags.output.file);
   check_place_of("--activity", flags.activity);
   check_log(flags.log);
@@ -345,6 +352,15 @@ std::string saved_text(const Running& running, const TrainingRun& run, const Run
   return fmt::format("saved {}\n", checkpoint_path(checkpoints_of(running, flags), step));
 }
 
+/// What --watch adds to the result of a complete run.
+void watch_step(const StepRange& range, const RunResults& results, Outcome& outcome) {
+  if (results.run.failure || results.run.steps.empty()) return;
+  const std::string outside =
+      outside_range_text(range, spread_of(results.run).median, results.flags.watch);
+  if (!outside.empty()) outcome.exit_code = kExitBeyondBaseline;
+  outcome.notes += outside;
+}
+
 Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {
   if (run.failure && run.failure->kind != FailureKind::kInterruption) {
     leave_it_to_the_watcher(*run.failure, running);
@@ -357,6 +373,7 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
   const std::string& file = flags.output.file;
   if (file != "-") outcome.text = flags.output.json ? results_json(results) : results_text(results);
   if (!file.empty()) write_file(file, results_trace(results));
+  if (running.range) watch_step(*running.range, results, outcome);
   return outcome;
 }
 

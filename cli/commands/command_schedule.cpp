@@ -85,7 +85,7 @@ CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {
   add_schedule_flags(*command, flags);
   add_time_flags(*command, flags);
   add_csv_flags(*command, flags);
-  add_output_flags(*command, flags.output, "the timing and the schedule");
+  add_report_flags(*command, flags.output, "the timing and the schedule");
   command->footer(
       "Bubble rates are those of Zero Bubble (arXiv 2401.10241): 1 - m (tF + tB + tW) / x, mean "
       "over\n"
@@ -130,7 +130,10 @@ ScheduleFigures figures_of(const ScheduleFlags& flags) {
 
 Outcome run_schedule(const ScheduleFlags& flags) {
   const ScheduleFigures f = figures_of(flags);
-  const std::string text = flags.output.json ? schedule_json(f, flags) : schedule_text(f, flags);
+  const bool is_text = flags.output.format == DocumentFormat::kText;
+  const Document text = flags.output.json ? schedule_json(f, flags)
+                        : is_text         ? schedule_text(f, flags)
+                                          : schedule_tables(f, flags);
   if (!flags.csv_file.empty())
     write_file(
         flags.csv_file,

@@ -64,7 +64,7 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
       ->required();
   command->add_flag("--lowering", flags.lowering,
                     "print what each pass of the compiler changes (WHAT is a plan file)");
-  add_output_flags(*command, flags.output, "the result");
+  add_report_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
       "  meshwright show models\n"
@@ -76,7 +76,7 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
 
 Outcome run_show(const ShowFlags& flags) {
   const Page page = flags.lowering ? lowering_page(flags.what) : page_of(flags.what);
-  return deliver(flags.output.json ? page.json : page.text, flags.output);
+  return deliver(flags.output.json ? Document(page.json) : page.text, flags.output);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/variation_flags.hpp"
@@ -12,6 +13,7 @@
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/interrupt.hpp"
+#include "cli/validation/step_range.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/plan/weight_versions.hpp"
@@ -26,6 +28,7 @@ struct SimulateFlags {
   std::optional<int> steps;  ///< in the timeline of a flushless schedule
   VariationFlags variation;
   FailureFlags failures;
+  std::string range_file, tolerance;  ///< of --write-watch; empty: none
   OutputFlags output;
 };
 
@@ -142,19 +145,19 @@ std::string json_text(const Job& job, const PlanFigures& figures, const Simulati
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures,
-                       const std::string& validation) {
+Document human_text(const Job& job, const Simulation& s, const PlanFigures& figures,
+                    const std::string& validation) {
   const Strategy& strategy = job.file.plan.strategy;
   const std::int64_t ranks = rank_count(strategy.degrees);
-  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
-                                 job.file.model_name, job.file.cluster_name, ranks,
-                                 strategy.global_batch, strategy.sequence_length);
+  Document text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
+                              job.file.model_name, job.file.cluster_name, ranks,
+                              strategy.global_batch, strategy.sequence_length);
   text += fmt::format("{}{}\n\n", partial_nodes_text(job.cluster, ranks), strategy_text(strategy));
-  text += figures_text(figures);
-  text +=
-      "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.prediction.evaluation);
-  text += "\nPeak memory:\n" +
-          to_indented_text(memory_table(s.prediction.graph.ranks, s.prediction.evaluation));
+  text += figures_list(figures);
+  text += "\nStep time breakdown, mean over all ranks:\n";
+  text += step_parts_text(s.prediction.evaluation);
+  text += "\nPeak memory:\n";
+  text += indented(memory_table(s.prediction.graph.ranks, s.prediction.evaluation));
   if (s.variation) text += variation_text(*s.variation);
   if (s.failures)
     text += goodput_text(*s.failures, s.checkpoint_interval, s.prediction.evaluation.step_time);
@@ -180,10 +183,23 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
   }
   add_variation_flags(*command, flags.variation);
   add_failure_flags(*command, flags.failures);
-  add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
+  {
+    const OptionGroup group(*command, "Regression file");
+    add_value(*command, "--write-watch", flags.range_file, "FILE",
+              "write the range of the predicted step time to FILE (JSON), for --watch of run and "
+              "compare");
+    add_value(*command, "--tolerance", flags.tolerance, "RATIO",
+              "range of --write-watch around the prediction, such as 10% (default: p10 to p90 of "
+              "similar published runs)");
+  }
+  add_report_flags(*command, flags.output, "the timeline (Perfetto trace)");
   command->footer(
+      "The file of --write-watch has the keys schema, model, strategy, step_time (predicted_ns,\n"
+      "lowest_ns, highest_ns) and source.\n"
+      "\n"
       "Examples:\n"
       "  meshwright simulate best.plan.json -o best.pftrace\n"
+      "  meshwright simulate best.plan.json --write-watch step.range.json --tolerance 10%\n"
       "  meshwright simulate --model gpt2 --cluster dgx-a100 --gpus 16 --tp 2 --pp 4 \\\n"
       "      --global-batch 64 --seq 1024");
   return command;
@@ -194,6 +210,10 @@ Outcome run_simulate(const SimulateFlags& flags) {
     throw UsageError({.where = "--contention",
                       .what = "cannot be combined with '--jitter'",
                       .hint = "remove one of them"});
+  if (!flags.tolerance.empty() && flags.range_file.empty())
+    refuse_flag("--tolerance", "requires '--write-watch'", "set the file to write");
+  std::optional<double> tolerance;
+  if (!flags.tolerance.empty()) tolerance = parse_positive_share("--tolerance", flags.tolerance);
   const Job job = load_job(flags.job);
   if (flags.steps && !updates_without_flush(job.file.plan.strategy))
     throw UsageError({.where = "--steps",
@@ -208,15 +228,18 @@ Outcome run_simulate(const SimulateFlags& flags) {
   const std::optional<ErrorBar>& bar = s.prediction.error_bar;
   figures.range = range_of(figures.step_time, bar);
   const std::string validation = validation_text(bar, *job.cost_model);
+  if (!flags.range_file.empty())
+    write_file(flags.range_file, to_json(step_range_of(job.file.model_name, figures, tolerance)));
   const std::string& file = flags.output.file;
   Outcome outcome;
   if (file != "-")  // else standard output is the timeline
-    outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
-                                     : human_text(job, s, figures, validation);
+    outcome = outcome_of(flags.output.json ? json_text(job, figures, s, validation, file)
+                                           : human_text(job, s, figures, validation),
+                         flags.output);
   if (!file.empty()) write_file(file, to_pftrace(timeline_of(s, job, flags)));
   if (s.variation && is_interrupted()) {
     outcome.exit_code = kExitInterrupted;
-    outcome.notes = fmt::format("interrupted after {} samples\n", s.variation->steps.size());
+    outcome.notes += fmt::format("interrupted after {} samples\n", s.variation->steps.size());
   }
   return outcome;
 }

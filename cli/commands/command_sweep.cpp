@@ -204,13 +204,13 @@ std::string problems_text(const SweepRun& run) {
   return text.empty() ? "" : "\n-: invalid or unsupported combination\n" + text;
 }
 
-std::string human_text(const SweepRun& run, const Figure& figure) {
+Document human_text(const SweepRun& run, const Figure& figure) {
   const bool is_any_full =
       std::any_of(run.points.begin(), run.points.end(),
                   [](const SweepPoint& p) { return p.figures && !fits(*p.figures); });
-  return fmt::format("{}; *: best that fits in memory{}\n\n{}{}", figure.title,
-                     is_any_full ? "; !: out of memory" : "", to_text(table_of(run, figure)),
-                     problems_text(run));
+  return fmt::format("{}; *: best that fits in memory{}\n\n", figure.title,
+                     is_any_full ? "; !: out of memory" : "") +
+         Document(table_of(run, figure)) + problems_text(run);
 }
 
 // ---- files --------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
   }
   add_batch_flags(*command, flags.strategy);
   add_choice_flags(*command, flags.strategy.choices);
-  add_output_flags(*command, flags.output, "the figures of all combinations, as CSV,");
+  add_report_flags(*command, flags.output, "the figures of all combinations, as CSV,");
   command->footer(
       "Examples:\n"
       "  meshwright sweep --model gpt2 --cluster dgx-a100 --gpus 8 --global-batch 64 --seq 1024 "
@@ -304,12 +304,14 @@ Outcome run_sweep(const SweepFlags& flags) {
   if (!file.empty()) write_file(file, csv_text(run));
   Outcome outcome;
   if (file != "-")
-    outcome.text = flags.output.json ? json_text(run, figure) : human_text(run, figure);
+    outcome = outcome_of(flags.output.json ? json_text(run, figure) : human_text(run, figure),
+                         flags.output);
   outcome.exit_code = best_point(run, figure) < run.points.size() ? kExitDone : kExitNoPlanFits;
   if (is_interrupted()) {
     outcome.exit_code = kExitInterrupted;
-    outcome.notes = fmt::format("interrupted: {} of {} combinations\n",
-                                std::ranges::count_if(run.points, is_evaluated), run.points.size());
+    outcome.notes +=
+        fmt::format("interrupted: {} of {} combinations\n",
+                    std::ranges::count_if(run.points, is_evaluated), run.points.size());
   }
   return outcome;
 }

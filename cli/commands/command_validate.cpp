@@ -60,7 +60,7 @@ void compare_with_baseline(const std::string& file, const AccuracyBaseline& now,
       worse_sets(now, accuracy_baseline_from_json(read_file(file), file));
   if (worse.empty()) return;
   outcome.exit_code = kExitBeyondBaseline;
-  outcome.notes = fmt::format("less accurate than {}:\n", file);
+  outcome.notes += fmt::format("less accurate than {}:\n", file);
   for (const std::string& line : worse) outcome.notes += "  " + line + "\n";
 }
 
@@ -121,7 +121,7 @@ CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "threads; 0: all cores (default: 0)");
   }
-  add_output_flags(*command, flags.output, "the report");
+  add_report_flags(*command, flags.output, "the report");
   command->footer(
       "Examples:\n"
       "  meshwright validate korthikanti-2022 --rows\n"

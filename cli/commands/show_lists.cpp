@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Page page_of(const char* key, const Json& entries, const Table& table) {
   constexpr int kIndent = 2;
-  return {to_text(table), Json{{"schema", 1}, {key, entries}}.dump(kIndent) + "\n"};
+  return {table, Json{{"schema", 1}, {key, entries}}.dump(kIndent) + "\n"};
 }
 
 /// Dense peak of bf16 or fp16, or of fp32 if the device has neither.

@@ -35,9 +35,10 @@ Page lowering_page(const std::vector<PassReport>& reports) {
   }
   constexpr int kIndent = 2;
   const nlohmann::ordered_json json{{"schema", 1}, {"passes", passes}};
-  return {fmt::format("{} lowering passes, one representative per pipeline rank\n{}",
-                      reports.size(), to_text(lines)),
-          json.dump(kIndent) + "\n"};
+  return {
+      fmt::format("{} lowering passes, one representative per pipeline rank\n", reports.size()) +
+          Document(std::move(lines)),
+      json.dump(kIndent) + "\n"};
 }
 
 Page lowering_page(const std::string& plan_path) {

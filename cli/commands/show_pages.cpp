@@ -54,11 +54,12 @@ Table layers_table(const ModelGraph& model, Json& entries) {
   return table;
 }
 
-std::string sources_text(const std::map<std::string, std::string>& sources) {
+Document sources_text(const std::map<std::string, std::string>& sources) {
   std::vector<NamedValue> list;
   list.reserve(sources.size());
   for (const auto& [figure, source] : sources) list.push_back({figure, source});
-  return list.empty() ? "" : "Sources of the figures\n" + to_text(list);
+  if (list.empty()) return {};
+  return Document("Sources of the figures\n") + std::move(list);
 }
 
 std::vector<NamedValue> device_properties(const DeviceModel& device) {
@@ -130,7 +131,8 @@ Page model_page(const NamedText& config) {
   if (model.longest_sequence > 0)
     list.push_back({"max sequence length", grouped(model.longest_sequence)});
   list.push_back({"embeddings", model.tied_embeddings ? "tied" : "untied"});
-  const std::string text = fmt::format("{} ({})\n{}", config.name, model.family, to_text(list));
+  const Document text =
+      fmt::format("{} ({})\n", config.name, model.family) + Document(std::move(list));
   const Json json{{"schema", 1},
                   {"name", config.name},
                   {"family", model.family},
@@ -141,7 +143,7 @@ Page model_page(const NamedText& config) {
                   {"vocabulary", traits.vocabulary},
                   {"longest_sequence", model.longest_sequence},
                   {"layers", layers}};
-  return {text + "\n" + to_text(table), text_of(json)};
+  return {text + "\n" + table, text_of(json)};
 }
 
 Page cluster_page(const NamedText& toml) {
@@ -170,8 +172,8 @@ Page cluster_page(const NamedText& toml) {
                   {"devices", device_count(cluster)},
                   {"groups", groups},
                   {"sources", cluster.sources}};
-  const std::string text = fmt::format("{}: {} devices\n{}\n{}", toml.name, device_count(cluster),
-                                       to_text(properties), sources_text(cluster.sources));
+  const Document text = fmt::format("{}: {} devices\n", toml.name, device_count(cluster)) +
+                        Document(std::move(properties)) + "\n" + sources_text(cluster.sources);
   return {text, text_of(json)};
 }
 
@@ -191,14 +193,14 @@ Page device_page(const NamedText& toml) {
                   {"peak_flop_per_s", peaks_of(device)},
                   {"multiprocessors", device.multiprocessors},
                   {"sources", loaded.sources}};
-  return {fmt::format("{}: {}\n{}\n{}", toml.name, device.name, to_text(list),
-                      sources_text(loaded.sources)),
+  return {fmt::format("{}: {}\n", toml.name, device.name) + Document(std::move(list)) + "\n" +
+              sources_text(loaded.sources),
           text_of(json)};
 }
 
 Page schedule_page(const ScheduleRule& rule) {
-  std::string text = fmt::format("{}: {}\n", rule.name, rule.summary);
-  text += to_text({{"source", std::string(rule.source)}});
+  Document text = fmt::format("{}: {}\n", rule.name, rule.summary);
+  text += std::vector<NamedValue>{{"source", std::string(rule.source)}};
   Json json{{"schema", 1},
             {"name", rule.name},
             {"summary", rule.summary},
@@ -216,8 +218,9 @@ Page schedule_page(const ScheduleRule& rule) {
     text += fmt::format(
         "\n{} devices, {} micro-batches, {} stage{} per device. 1F3: forward pass of micro-batch "
         "3\n"
-        "on stage 1; B: backward; I: backward-input; W: backward-weight.\n\n{}",
-        request.devices, request.microbatches, chunks, chunks > 1 ? "s" : "", to_text(table));
+        "on stage 1; B: backward; I: backward-input; W: backward-weight.\n\n",
+        request.devices, request.microbatches, chunks, chunks > 1 ? "s" : "");
+    text += table;
     json["example"] = {{"devices", request.devices},
                        {"chunks", chunks},
                        {"microbatches", request.microbatches},
@@ -230,13 +233,14 @@ Page schedule_page(const ScheduleRule& rule) {
 Page plan_page(const std::string& path) {
   const PlanFile file = plan_file_from_json(read_file(path), path);
   const Strategy& strategy = file.plan.strategy;
-  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
-                                 file.model_name, file.cluster_name, rank_count(strategy.degrees),
-                                 strategy.global_batch, strategy.sequence_length);
+  Document text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
+                              file.model_name, file.cluster_name, rank_count(strategy.degrees),
+                              strategy.global_batch, strategy.sequence_length);
   text += strategy_text(strategy) + "\n";
   text += fmt::format("layers per stage: {}\n", fmt::join(file.plan.blocks_per_stage, " "));
   if (file.predicted) {
-    text += fmt::format("\n{}", figures_text(*file.predicted));
+    text += "\n";
+    text += figures_list(*file.predicted);
     if (!file.predicted->why.empty()) text += file.predicted->why + "\n";
   }
   text += fmt::format("\nCost model: {}\n", file.cost_model);
@@ -261,8 +265,8 @@ Page timeline_page(const std::string& path) {
   list.push_back({"flows", grouped(static_cast<std::int64_t>(timeline.flows.size()))});
   list.push_back({"memory samples", grouped(static_cast<std::int64_t>(timeline.memory.size()))});
   for (const auto& [what, origin] : timeline.provenance) list.push_back({what, origin});
-  const std::string text =
-      fmt::format("{} timeline\n{}", is_measured ? "measured" : "predicted", to_text(list));
+  const Document text = fmt::format("{} timeline\n", is_measured ? "measured" : "predicted") +
+                        Document(std::move(list));
   const Json json{{"schema", 1},
                   {"origin", is_measured ? "measured" : "predicted"},
                   {"makespan_ns", to_nanoseconds(makespan(timeline))},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal/document.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/schedule/schedule.hpp"
 #include "models/load/load.hpp"
@@ -11,7 +12,8 @@
 namespace meshwright {
 
 struct Page {
-  std::string text, json;
+  Document text;
+  std::string json;
 };
 
 Page models_page();

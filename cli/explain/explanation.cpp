@@ -12,8 +12,8 @@
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/asynchronous_report.hpp"
 #include "cli/reports/report.hpp"
+#include "cli/terminal/document.hpp"
 #include "cli/terminal/interrupt.hpp"
-#include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 
@@ -24,15 +24,15 @@ using ExplainJson = nlohmann::ordered_json;
 
 // ---- text ---------------------------------------------------------------------------------------
 
-std::string stages_text(const Plan& plan) {
+std::vector<NamedValue> stages_list(const Plan& plan) {
   const ParallelDegrees& d = plan.strategy.degrees;
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   const bool is_sharded = rule != nullptr && rule->output_barriers > 0;
-  return to_text({{"pipeline ranks", std::to_string(d.pipeline)},
-                  {"stages", std::to_string(stage_count(d))},
-                  {"layers per stage", fmt::format("{}", fmt::join(plan.blocks_per_stage, " "))},
-                  {"embedding", is_sharded ? "sharded over all stages" : "on the first stage"},
-                  {"output layer", is_sharded ? "sharded over all stages" : "on the last stage"}});
+  return {{"pipeline ranks", std::to_string(d.pipeline)},
+          {"stages", std::to_string(stage_count(d))},
+          {"layers per stage", fmt::format("{}", fmt::join(plan.blocks_per_stage, " "))},
+          {"embedding", is_sharded ? "sharded over all stages" : "on the first stage"},
+          {"output layer", is_sharded ? "sharded over all stages" : "on the last stage"}};
 }
 
 /// "TP8 PP4 DP2 → TP4 PP4 DP4 (--tp 4 --dp 4)", or the change alone if the sizes stay.
@@ -83,7 +83,21 @@ std::string blocked_text(const Explanation& e) {
                             faster >= 0 ? "faster" : "slower");
 }
 
-std::string formulas_text(const Job& job, const std::string& validation) {
+/// Why ZeRO 2 can need more memory than ZeRO 1.
+std::string memory_note(const Explanation& e) {
+  const auto less = std::ranges::find(e.neighbors, "--zero 1", &EvaluatedNeighbor::change);
+  if (e.figures.strategy.zero != 2 || less == e.neighbors.end() ||
+      less->figures.peak_memory >= e.figures.peak_memory)
+    return "";
+  return fmt::format(
+      "ZeRO 2 needs more memory than ZeRO 1 here ({} against {}): beside its shard a rank holds "
+      "the "
+      "unreduced gradients of two buckets at a time, which are almost the whole model. Smaller "
+      "buckets need less.\n",
+      to_text(e.figures.peak_memory), to_text(less->figures.peak_memory));
+}
+
+std::vector<NamedValue> formulas_list(const Job& job, const std::string& validation) {
   std::vector<NamedValue> list{
       {"cost model", job.cost_model->provenance()},
       {"accuracy", validation},
@@ -94,7 +108,7 @@ std::string formulas_text(const Job& job, const std::string& validation) {
       {"activations", "per operator; Korthikanti et al., arXiv 2205.05198, section 4.1"},
       {"peak memory", "allocations and releases in the order of the schedule"}};
   for (const auto& [figure, source] : job.cluster.sources) list.push_back({figure, source});
-  return to_text(list);
+  return list;
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -159,28 +173,30 @@ Table neighbors_table(const std::string& name, const PlanFigures& plan,
   return table;
 }
 
-std::string explanation_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
+Document explanation_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
   const Strategy& s = job.file.plan.strategy;
-  std::string text =
-      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n\n",
-                  job.file.model_name, job.file.cluster_name, rank_count(s.degrees), s.global_batch,
-                  s.sequence_length, strategy_text(s));
-  text += figures_text(e.figures);
+  Document text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n\n",
+                              job.file.model_name, job.file.cluster_name, rank_count(s.degrees),
+                              s.global_batch, s.sequence_length, strategy_text(s));
+  text += figures_list(e.figures);
   if (!e.figures.why.empty()) text += "\n" + e.figures.why + "\n";
   if (!e.trainer_problems.empty()) text += "\n" + trainer_notes(e.trainer_problems);
-  text += "\nPipeline stages\n" + stages_text(job.file.plan);
-  text += "\nStep time breakdown, mean over all ranks\n" + step_parts_text(e.evaluation);
-  text += "\nStep time breakdown by pipeline rank\n" +
-          to_indented_text(breakdown_table(e.ranks, e.evaluation));
-  text +=
-      "\nPeak memory by pipeline rank\n" + to_indented_text(memory_table(e.ranks, e.evaluation));
+  text += "\nPipeline stages\n";
+  text += stages_list(job.file.plan);
+  text += "\nStep time breakdown, mean over all ranks\n";
+  text += step_parts_text(e.evaluation);
+  text += "\nStep time breakdown by pipeline rank\n";
+  text += indented(breakdown_table(e.ranks, e.evaluation));
+  text += "\nPeak memory by pipeline rank\n";
+  text += indented(memory_table(e.ranks, e.evaluation));
+  text += memory_note(e);
   text += e.asynchronous;
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
-  text += "\nAlternatives: one change each\n" +
-          to_indented_text(neighbors_table("this plan", e.figures, e.neighbors)) + advice_text(e) +
-          blocked_text(e);
-  return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
+  text += "\nAlternatives: one change each\n";
+  text += indented(neighbors_table("this plan", e.figures, e.neighbors));
+  text += advice_text(e) + blocked_text(e) + "\nSources of the figures\n";
+  return std::move(text) + formulas_list(job, e.validation);
 }
 
 std::string explanation_json(const Job& job, const Explanation& e, const FailureFlags& failures) {

@@ -7,7 +7,7 @@
 
 #include "cli/flags/variation_flags.hpp"
 #include "cli/job/job.hpp"
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/graph/task_graph.hpp"
 #include "planner/search/neighbors.hpp"
 
@@ -26,8 +26,8 @@ struct Explanation {
 };
 Explanation explain(const Job& job, const JobFlags& flags);
 
-std::string explanation_text(const Job& job, const Explanation& explanation,
-                             const FailureFlags& failures);
+Document explanation_text(const Job& job, const Explanation& explanation,
+                          const FailureFlags& failures);
 std::string explanation_json(const Job& job, const Explanation& explanation,
                              const FailureFlags& failures);
 

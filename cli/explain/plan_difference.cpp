@@ -9,8 +9,8 @@
 
 #include "cli/explain/explanation.hpp"
 #include "cli/job/job_error.hpp"
+#include "cli/terminal/document.hpp"
 #include "cli/terminal/interrupt.hpp"
-#include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 
@@ -148,15 +148,15 @@ std::string heading(const char* name, const ComparedPlan& plan) {
                      gpus_of(plan), strategy_text(plan.figures.strategy));
 }
 
-std::string choices_table(const PlanDifference& d) {
+Document choices_table(const PlanDifference& d) {
   if (d.choices.empty()) return "\nThe plans are equal.\n";
   Table table = empty_table(left_aligned("differing choice"), "A", "B");
   for (const DifferingChoice& choice : d.choices)
     table.rows.push_back({choice.name, choice.a, choice.b});
-  return "\n" + to_text(table);
+  return Document("\n") + std::move(table);
 }
 
-std::string step_table(const PlanDifference& d) {
+Document step_table(const PlanDifference& d) {
   const Ticks a = d.a.figures.step_time, b = d.b.figures.step_time;
   const FixedTimes times(std::max(a, b));
   Table table = empty_table(left_aligned("step time, mean over all ranks"), "A", "B", "B - A");
@@ -173,10 +173,10 @@ std::string step_table(const PlanDifference& d) {
   table.rows.push_back(
       {"MFU", percent(d.a.figures.mfu), percent(d.b.figures.mfu),
        fmt::format("{:+.1f} points", kPercent * (d.b.figures.mfu - d.a.figures.mfu))});
-  return "\n" + to_text(table);
+  return Document("\n") + std::move(table);
 }
 
-std::string memory_terms_table(const PlanDifference& d) {
+Document memory_terms_table(const PlanDifference& d) {
   Table table =
       empty_table(left_aligned("peak memory, fullest rank"),
                   fmt::format("A (pipeline rank {})", d.a.fullest_pipeline_rank),
@@ -189,13 +189,13 @@ std::string memory_terms_table(const PlanDifference& d) {
   const PlanFigures &a = d.a.figures, &b = d.b.figures;
   add("peak memory", a.peak_memory, b.peak_memory);
   add("headroom", a.memory_capacity - a.peak_memory, b.memory_capacity - b.peak_memory);
-  return "\n" + to_text(table);
+  return Document("\n") + std::move(table);
 }
 
-std::string single_changes_text(const PlanDifference& d) {
+Document single_changes_text(const PlanDifference& d) {
   if (d.single_changes.empty()) return "";
-  return "\nA with one of B's choices at a time, where that is a valid plan\n" +
-         to_indented_text(neighbors_table("A", d.a.figures, d.single_changes));
+  return Document("\nA with one of B's choices at a time, where that is a valid plan\n") +
+         indented(neighbors_table("A", d.a.figures, d.single_changes));
 }
 
 /// "1.102 s less bubble, 0.300 s less recomputation", as seen from the faster plan.
@@ -310,7 +310,7 @@ std::string why_faster(const PlanDifference& d) {
          per_gpu_text(d, b_is_faster) + limits_text(d);
 }
 
-std::string difference_text(const PlanDifference& d) {
+Document difference_text(const PlanDifference& d) {
   return heading("A", d.a) + heading("B", d.b) + choices_table(d) + step_table(d) +
          memory_terms_table(d) + single_changes_text(d) + "\n" + why_faster(d) + "\n";
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/job/job.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/timeline/evaluation_difference.hpp"
 #include "planner/search/neighbors.hpp"
 
@@ -32,7 +33,7 @@ struct PlanDifference {
 /// Refers to the jobs. They may have different models, clusters and batches.
 PlanDifference compare_plans(const Job& a, const Job& b);
 
-std::string difference_text(const PlanDifference& difference);
+Document difference_text(const PlanDifference& difference);
 std::string difference_json(const PlanDifference& difference);
 
 /// "B is 5.5 % faster than A (0.871 s per step): 1.102 s less bubble; but 0.231 s more exposed tp

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "cli/flags/usage_error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -70,6 +71,18 @@ std::int64_t parse_token_count(const std::string& flag, const std::string& text)
   if (*tokens < 1 || *tokens > kMost)
     refuse_flag(flag, fmt::format("{} is out of range: expected 1 to 1e18 tokens", text), kForm);
   return std::llround(*tokens);
+}
+
+double parse_positive_share(const std::string& flag, const std::string& text) {
+  constexpr double kMostShare = 100;
+  const bool is_percent = text.ends_with('%');
+  const auto value = number_from_text<double>(
+      std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
+  const double share = value.value_or(0) / (is_percent ? 100 : 1);
+  if (!(share > 0) || share > kMostShare)
+    refuse_flag(flag, fmt::format("invalid value '{}': expected a positive ratio", text),
+                "write 10% or 0.1, for example");
+  return share;
 }
 
 DollarsPerHour parse_device_price(const std::string& flag, const std::string& text) {

@@ -21,6 +21,9 @@ Seconds parse_positive_time(const std::string& flag, const std::string& text);
 /// "15T", "300B", "1.5M", "20k", "1e12": at least 1, at most 1e18, rounded to a whole number.
 std::int64_t parse_token_count(const std::string& flag, const std::string& text);
 
+/// "10%" or "0.1": a positive share, at most 100.
+double parse_positive_share(const std::string& flag, const std::string& text);
+
 /// "2.5": above 0.
 DollarsPerHour parse_device_price(const std::string& flag, const std::string& text);
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "cli/terminal/document.hpp"
+
 namespace CLI {
 class App;
 }
@@ -27,14 +29,21 @@ struct Outcome {
   bool leaves_a_thread = false;
 };
 
-/// --json and -o, the same for all commands.
+/// --json and -o, the same for all commands; --format, of commands that print tables.
 struct OutputFlags {
-  bool json = false;
-  std::string file;  ///< empty: not given; "-": standard output
+  bool json = false;  ///< also set by --format json
+  std::string file;   ///< empty: not given; "-": standard output
+  DocumentFormat format = DocumentFormat::kText;
+  std::string command;  ///< name, for the title of HTML pages
 };
 /// `content`: what -o writes, as in "write CONTENT to FILE".
 void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& content);
-/// Writes the text to the file of -o, or returns it for standard output.
-Outcome deliver(std::string text, const OutputFlags& flags);
+/// The same for commands that print tables: with --format.
+void add_report_flags(CLI::App& command, OutputFlags& flags, const std::string& content);
+/// The document in the format of --format; JSON is a document of one text. What CSV leaves out goes
+/// to standard error.
+Outcome outcome_of(const Document& document, const OutputFlags& flags);
+/// Writes the document to the file of -o, or returns it for standard output.
+Outcome deliver(const Document& document, const OutputFlags& flags);
 
 }  // namespace meshwright

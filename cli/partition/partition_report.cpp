@@ -34,8 +34,8 @@ std::string devices_text(const PartitionProblem& problem) {
 
 }  // namespace
 
-std::string partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
-                           const std::string& name) {
+Document partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
+                        const std::string& name) {
   std::string text = fmt::format("{}: {}, {}, {}\n", name, count_text(problem.nodes.size(), "node"),
                                  count_text(problem.edges.size(), "edge"), devices_text(problem));
   const std::string verdict =
@@ -57,7 +57,7 @@ std::string partition_text(const ThroughputPartition& partition, const Partition
                           to_text(stage.memory),
                           problem.nodes[static_cast<std::size_t>(stage.nodes.front())].name});
   }
-  return text + to_text(table);
+  return Document(std::move(text)) + std::move(table);
 }
 
 std::string partition_json(const ThroughputPartition& partition, const PartitionProblem& problem) {

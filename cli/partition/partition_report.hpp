@@ -3,13 +3,14 @@
 
 #include <string>
 
+#include "cli/terminal/document.hpp"
 #include "core/model/partition_problem.hpp"
 #include "planner/partition/throughput_partition.hpp"
 
 namespace meshwright {
 
-std::string partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
-                           const std::string& name);
+Document partition_text(const ThroughputPartition& partition, const PartitionProblem& problem,
+                        const std::string& name);
 std::string partition_json(const ThroughputPartition& partition, const PartitionProblem& problem);
 /// {"0": [names of the nodes of stage 0], "1": …}
 std::string stage_map_json(const ThroughputPartition& partition, const PartitionProblem& problem);

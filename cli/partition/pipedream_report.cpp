@@ -70,8 +70,8 @@ void add_to_map(const std::vector<PipeDreamStage>& stages, const PipeDreamProble
 
 }  // namespace
 
-std::string pipedream_text(const PipeDreamPartition& partition, const PipeDreamProblem& problem,
-                           const std::string& name) {
+Document pipedream_text(const PipeDreamPartition& partition, const PipeDreamProblem& problem,
+                        const std::string& name) {
   std::string text =
       fmt::format("{}: {}, {}, {}\n", name, count_text(problem.nodes.size(), "node"),
                   count_text(problem.edges.size(), "edge"), pipedream_devices(problem));
@@ -85,7 +85,7 @@ std::string pipedream_text(const PipeDreamPartition& partition, const PipeDreamP
   Table table =
       empty_table(left_aligned("stage"), "nodes", "replicas", "time", left_aligned("first node"));
   add_rows(partition.stages, "", problem, table);
-  return text + to_text(table);
+  return Document(std::move(text)) + std::move(table);
 }
 
 std::string pipedream_json(const PipeDreamPartition& partition, const PipeDreamProblem& problem) {

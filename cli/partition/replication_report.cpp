@@ -59,8 +59,8 @@ std::string reason_of_no_replication(const ReplicationProblem& problem) {
 
 }  // namespace
 
-std::string replication_text(const ReplicationPartition& partition,
-                             const ReplicationProblem& problem, const std::string& name) {
+Document replication_text(const ReplicationPartition& partition, const ReplicationProblem& problem,
+                          const std::string& name) {
   std::string text =
       fmt::format("{}: {}, {}, {}, {} per batch\n", name, count_text(problem.nodes.size(), "node"),
                   count_text(problem.edges.size(), "edge"),
@@ -86,7 +86,7 @@ std::string replication_text(const ReplicationPartition& partition,
                           to_text(stage.memory), counts_text(variants_of(stage, problem)),
                           problem.nodes[static_cast<std::size_t>(stage.nodes.front())].name});
   }
-  return text + to_text(table);
+  return Document(std::move(text)) + std::move(table);
 }
 
 std::string replication_json(const ReplicationPartition& partition,

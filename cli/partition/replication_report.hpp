@@ -3,13 +3,14 @@
 
 #include <string>
 
+#include "cli/terminal/document.hpp"
 #include "core/model/replication_problem.hpp"
 #include "planner/partition/replication_partition.hpp"
 
 namespace meshwright {
 
-std::string replication_text(const ReplicationPartition& partition,
-                             const ReplicationProblem& problem, const std::string& name);
+Document replication_text(const ReplicationPartition& partition, const ReplicationProblem& problem,
+                          const std::string& name);
 std::string replication_json(const ReplicationPartition& partition,
                              const ReplicationProblem& problem);
 /// {"0": [names of the nodes of stage 0], "1": …}

@@ -115,6 +115,42 @@ std::string job_text(const PlanSearch& search) {
                      search.goal.sequence_length);
 }
 
+std::string answer_text(const FitAnswer& answer) {
+  const PlanSearch& search = answer.search;
+  if (!search.figures.empty())
+    return fmt::format("Yes: {} fits: {}\n", job_text(search), plan_text(search.figures.front()));
+  const std::string reason = search.result.infeasible ? search.result.infeasible->reason : "";
+  std::string text = fmt::format("No: {} does not fit: {}\n", job_text(search), reason);
+  if (answer.changes.empty())
+    return text + "Neither more GPUs of this cluster nor shorter sequences make it fit.\n";
+  const FittingChange& smallest = answer.changes.front();
+  return text + fmt::format("Smallest change that fits: {}: {}\n", smallest.change,
+                            plan_text(smallest.figures));
+}
+
+std::vector<std::string> row_of(const std::string& job, const PlanFigures& figures) {
+  return {job,
+          "yes",
+          strategy_text(figures.strategy),
+          to_text(figures.peak_memory),
+          to_text(figures.memory_capacity),
+          to_text(figures.step_time)};
+}
+
+/// The job as it is, and with each change that makes it fit.
+Table answer_table(const FitAnswer& answer) {
+  Table table = empty_table(left_aligned("job"), left_aligned("fits"), left_aligned("plan"),
+                            "peak memory", "of", "step");
+  const std::string asked = "as given";
+  if (answer.search.figures.empty())
+    table.rows.push_back({asked, "no", "-", "-", "-", "-"});
+  else
+    table.rows.push_back(row_of(asked, answer.search.figures.front()));
+  for (const FittingChange& change : answer.changes)
+    table.rows.push_back(row_of(change.change, change.figures));
+  return table;
+}
+
 }  // namespace
 
 void add_fit_question_flags(CLI::App& command, PlanFlags& flags) {
@@ -167,17 +203,10 @@ FitAnswer answer_fit_question(PlanFlags flags, const PlanRequest& request, const
   return answer;
 }
 
-std::string fit_text(const FitAnswer& answer) {
-  const PlanSearch& search = answer.search;
-  if (!search.figures.empty())
-    return fmt::format("Yes: {} fits: {}\n", job_text(search), plan_text(search.figures.front()));
-  const std::string reason = search.result.infeasible ? search.result.infeasible->reason : "";
-  std::string text = fmt::format("No: {} does not fit: {}\n", job_text(search), reason);
-  if (answer.changes.empty())
-    return text + "Neither more GPUs of this cluster nor shorter sequences make it fit.\n";
-  const FittingChange& smallest = answer.changes.front();
-  return text + fmt::format("Smallest change that fits: {}: {}\n", smallest.change,
-                            plan_text(smallest.figures));
+Document fit_text(const FitAnswer& answer, DocumentFormat format) {
+  Document text = answer_text(answer);
+  if (format != DocumentFormat::kText) text += answer_table(answer);
+  return text;
 }
 
 std::string fit_json(const FitAnswer& answer) {

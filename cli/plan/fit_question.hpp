@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/plan/plan_search.hpp"
+#include "cli/terminal/document.hpp"
 
 namespace meshwright {
 
@@ -35,8 +36,9 @@ PlanRequest fit_request(const PlanFlags& flags);
 FitAnswer answer_fit_question(PlanFlags flags, const PlanRequest& request, const PlanModel& model,
                               const PlanCluster& cluster);
 
-/// One line, and one more with the smallest change if the job does not fit.
-std::string fit_text(const FitAnswer& answer);
+/// One line, and one more with the smallest change if the job does not fit; in formats other than
+/// text also a table of the plan or of all changes.
+Document fit_text(const FitAnswer& answer, DocumentFormat format = DocumentFormat::kText);
 /// {"schema", "model", "cluster", "gpus", "global_batch", "seq", "fits", "plan", "reason",
 /// "changes": [{"change", "plan"}, …]}
 std::string fit_json(const FitAnswer& answer);

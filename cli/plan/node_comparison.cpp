@@ -62,7 +62,7 @@ Table nodes_column(const PlanSearch& search) {
   return column;
 }
 
-std::string node_comparison_text(const PlanSearch& search) {
+Document node_comparison_text(const PlanSearch& search) {
   if (search.result.by_nodes.empty() || search.result.plans.empty()) return "";
   Table table = empty_table(left_aligned("nodes"), "GPUs", left_aligned("parallelism"),
                             left_aligned("blocks per rank"), "step", "tokens/s", "vs plan 1",
@@ -90,8 +90,8 @@ std::string node_comparison_text(const PlanSearch& search) {
                           fmt::format("{:+.1f} %", kPercent * (ratio(e.step_time, fastest) - 1)),
                           to_text(f.peak_memory), to_text(f.memory_capacity)});
   }
-  return "\nBest plan on each set of nodes, pipeline ranks in the order of the nodes:\n" +
-         to_text(table) + without + unused_text(search) + "\n";
+  return Document("\nBest plan on each set of nodes, pipeline ranks in the order of the nodes:\n") +
+         std::move(table) + without + unused_text(search) + "\n";
 }
 
 std::string nodes_json(const std::vector<NodeGroup>& nodes) {

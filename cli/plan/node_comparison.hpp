@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/plan/plan_search.hpp"
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 
 namespace meshwright {
 
@@ -14,7 +14,7 @@ std::string nodes_text(const std::vector<NodeGroup>& nodes);
 Table nodes_column(const PlanSearch& search);
 /// Table of the best plan on every set of nodes, and what plan 1 leaves unused. Empty on
 /// homogeneous clusters.
-std::string node_comparison_text(const PlanSearch& search);
+Document node_comparison_text(const PlanSearch& search);
 /// [{"nodes": [{"node": "h100", "count": 32}, …], "plan": {…} or null,
 /// "proved_optimal": bool}, …]
 std::string node_comparison_json(const PlanSearch& search);

@@ -168,7 +168,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   add_run_cost_flags(*command, flags);
   add_failure_flags(*command, flags.failures);
   add_choice_flags(*command, flags.choices);
-  add_output_flags(*command, flags.output, "the best plan");
+  add_report_flags(*command, flags.output, "the best plan");
   command->footer(kPlanFooter);
   return command;
 }

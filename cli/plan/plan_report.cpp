@@ -26,13 +26,13 @@ PlanJson or_null(const std::optional<Value>& value) {
   return value ? PlanJson(*value) : PlanJson();
 }
 
-std::string infeasible_text(const Infeasible& infeasible) {
-  std::string text = fmt::format("No plan fits: {}\n", infeasible.reason);
+Document infeasible_text(const Infeasible& infeasible) {
+  Document text = fmt::format("No plan fits: {}\n", infeasible.reason);
   if (!infeasible.nearest) return text;
   const PlanFigures nearest = figures_of(*infeasible.nearest);
   const std::int64_t gpus = rank_count(nearest.strategy.degrees);
-  text += fmt::format("\nNearest plan found, on {} GPU{}:\n{}", gpus, gpus == 1 ? "" : "s",
-                      plan_table({&nearest, 1}));
+  text += fmt::format("\nNearest plan found, on {} GPU{}:\n", gpus, gpus == 1 ? "" : "s");
+  text += plan_table({&nearest, 1});
   if (!nearest.why.empty()) text += nearest.why + "\n";
   return text;
 }
@@ -61,10 +61,10 @@ std::string training_run_text(const PlanSearch& search, const PlannedRun& run) {
 
 }  // namespace
 
-std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun>& run,
-                        bool why_for_all) {
+Document plan_report(const PlanSearch& search, const std::optional<PlannedRun>& run,
+                     bool why_for_all) {
   const PlanCluster& on = *search.cluster;
-  std::string text =
+  Document text =
       fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n",
                   search.model->text.name, on.text.name, search.goal.gpus, search.goal.global_batch,
                   search.goal.sequence_length, partial_nodes_text(on.cluster, search.goal.gpus));
@@ -88,7 +88,7 @@ std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun
   }
   if (search.result.certificate.candidates > 0)
     text += certificate_text(search.result.certificate, search.time);
-  return text + cost_model_text(on.cost_model->provenance(), search.validation);
+  return std::move(text) + cost_model_text(on.cost_model->provenance(), search.validation);
 }
 
 std::string certificate_json(const SearchCertificate& certificate, Seconds time) {

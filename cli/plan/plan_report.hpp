@@ -5,11 +5,12 @@
 #include <string>
 
 #include "cli/plan/plan_search.hpp"
+#include "cli/terminal/document.hpp"
 
 namespace meshwright {
 
-std::string plan_report(const PlanSearch& search, const std::optional<PlannedRun>& run,
-                        bool why_for_all);
+Document plan_report(const PlanSearch& search, const std::optional<PlannedRun>& run,
+                     bool why_for_all);
 std::string plan_json(const PlanSearch& search, const std::optional<PlannedRun>& run);
 
 /// {"candidates": …, "pruned": {…}, "simulated": …, "seconds": …, "proved_optimal": …, "gap": …}

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/plan/node_comparison.hpp"
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 
@@ -164,7 +164,7 @@ std::optional<PlanSensitivity> plan_sensitivity(const PlanFlags& flags, const Pl
   return sensitivity;
 }
 
-std::string sensitivity_text(const PlanSearch& search) {
+Document sensitivity_text(const PlanSearch& search) {
   if (!search.sensitivity) return "";
   Table table = empty_table(left_aligned("change"), "plan 1", left_aligned("fastest"), "step",
                             "faster than plan 1");
@@ -173,7 +173,7 @@ std::string sensitivity_text(const PlanSearch& search) {
     table.rows.push_back(row_of(perturbed_search, names));
   for (const RangeCase& range : search.sensitivity->ranges) table.rows.push_back(row_of(range));
   const char* gap = search.trainers.empty() ? "\n" : "";  // their table ends with an empty line
-  return gap + std::string("Sensitivity: does plan 1 stay the fastest?\n") + to_text(table) +
+  return gap + Document("Sensitivity: does plan 1 stay the fastest?\n") + std::move(table) +
          names.legend() + verdict_text(*search.sensitivity) + "\n";
 }
 

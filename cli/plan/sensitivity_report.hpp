@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/plan/plan_search.hpp"
+#include "cli/terminal/document.hpp"
 
 namespace meshwright {
 
@@ -14,7 +15,7 @@ namespace meshwright {
 std::optional<PlanSensitivity> plan_sensitivity(const PlanFlags& flags, const PlanSearch& search);
 
 /// A table and its verdict, framed by empty lines; empty without `search.sensitivity`.
-std::string sensitivity_text(const PlanSearch& search);
+Document sensitivity_text(const PlanSearch& search);
 /// {"hardware": [{"figure": …, "factor": …, "plans": […], "fastest": {…}, "gap": …}, …],
 /// "prediction_error": […]}
 std::string sensitivity_json(const PlanSearch& search);

@@ -229,22 +229,22 @@ SizingJson json_of(const SizingPoint& point) {
 
 }  // namespace
 
-std::string sizing_report(const Sizing& sizing, const PlanRequest& request) {
+Document sizing_report(const Sizing& sizing, const PlanRequest& request) {
   const std::vector<const SizingPoint*> points = planned_points(sizing);
   const Goal& goal = sizing.points.front().search.goal;
-  std::string text = fmt::format("{} on {}: global batch size {}, sequence length {}",
-                                 fmt::join(request.models, ", "), fmt::join(request.clusters, ", "),
-                                 goal.global_batch, goal.sequence_length);
+  Document text = fmt::format("{} on {}: global batch size {}, sequence length {}",
+                              fmt::join(request.models, ", "), fmt::join(request.clusters, ", "),
+                              goal.global_batch, goal.sequence_length);
   if (request.run)
     text += fmt::format(", {} tokens in {} steps", tokens_text(request.run->tokens),
                         grouped(step_count(*request.run, goal)));
   text += "\n\n";
   if (!points.empty())
-    text += to_text(sizing_table(points, request)) + table_note(points, request) + "\n";
+    text += sizing_table(points, request) + Document(table_note(points, request)) + "\n";
   text += recommendation_text(sizing, request) + unplanned_text(sizing, request);
   text += unsupported_points_text(points);
   if (request.run) text += training_run_notes(points, *request.run);
-  return text + searches_text(sizing, request) + cost_models_text(sizing, points);
+  return std::move(text) + searches_text(sizing, request) + cost_models_text(sizing, points);
 }
 
 std::string sizing_json(const Sizing& sizing, const PlanRequest& request) {

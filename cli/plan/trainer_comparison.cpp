@@ -114,7 +114,7 @@ Table runs_in_column(const PlanSearch& search) {
   return column;
 }
 
-std::string trainer_comparison_text(const PlanSearch& search) {
+Document trainer_comparison_text(const PlanSearch& search) {
   if (search.trainers.empty()) return "";
   Table table = empty_table(left_aligned("trainer"), left_aligned("parallelism"),
                             left_aligned("schedule"), "micro-batch", left_aligned("recompute"),
@@ -134,9 +134,9 @@ std::string trainer_comparison_text(const PlanSearch& search) {
                           fmt::format("{:+.1f} %", kPercent * slower_than_first(f, search)),
                           to_text(f.peak_memory), options_text(f.strategy)});
   }
-  std::string text = "\nBest plan of each training program, with its own costs:\n";
-  if (!table.rows.empty()) text += to_text(table);  // else each has a problem
-  return text + without + "\n";
+  Document text = "\nBest plan of each training program, with its own costs:\n";
+  if (!table.rows.empty()) text += std::move(table);  // else each has a problem
+  return std::move(text) + without + "\n";
 }
 
 std::string trainer_comparison_json(const PlanSearch& search) {

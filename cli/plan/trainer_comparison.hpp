@@ -7,7 +7,7 @@
 
 #include "cli/plan/plan_flags.hpp"
 #include "cli/plan/plan_search.hpp"
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 
 namespace meshwright {
 
@@ -23,7 +23,7 @@ std::vector<BestOfTrainer> best_of_trainers(const PlanFlags& flags, const PlanSe
 Table runs_in_column(const PlanSearch& search);
 
 /// A table of the best plans, and a line for each program without one; may be empty.
-std::string trainer_comparison_text(const PlanSearch& search);
+Document trainer_comparison_text(const PlanSearch& search);
 /// [{"name": …, "plan": …, "slower": …, "proved_optimal": …, "problem": …}, …]
 std::string trainer_comparison_json(const PlanSearch& search);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <new>
 #include <system_error>
@@ -28,10 +27,19 @@ int print_outcome(const Outcome& outcome) {
   return outcome.exit_code;
 }
 
+/// Also of a command line that cannot be parsed.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] == "--json" || arguments[i] == "--format=json" ||
+        (arguments[i] == "--format" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments) {
-  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  const bool json = asks_for_json(arguments);
   try {
     return print_outcome(call_program(kCommands, arguments));
   } catch (const UsageError& error) {

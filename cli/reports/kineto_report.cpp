@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/report.hpp"
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
@@ -47,14 +47,14 @@ std::vector<NamedValue> figures_of(const ImportedTrace& imported) {
   return list;
 }
 
-std::string families_table(const KinetoReport& report) {
+IndentedTable families_table(const KinetoReport& report) {
   Table table = empty_table(left_aligned("family"), "kernels/step", "time/step", "of step",
                             "shapes", left_aligned(""));
   for (const ImportedFamily& family : report.families)
     table.rows.push_back({family.name, grouped(family.kernels), to_text(family.time),
                           percent(family.share), grouped(family.shapes),
                           family.shapes > 0 ? family.note : "not learned: " + family.note});
-  return to_indented_text(table);
+  return indented(std::move(table));
 }
 
 ReportJson json_of(const ImportedFamily& family) {
@@ -69,11 +69,14 @@ ReportJson json_of(const ImportedFamily& family) {
 
 }  // namespace
 
-std::string kineto_report_text(const ImportedTrace& imported) {
+Document kineto_report_text(const ImportedTrace& imported) {
   const KinetoReport& report = imported.report;
-  std::string text =
+  Document text =
       fmt::format("Trace of {}\n", report.device.empty() ? "an unnamed device" : report.device);
-  text += to_text(figures_of(imported)) + "\n" + families_table(report) + "\n";
+  text += figures_of(imported);
+  text += "\n";
+  text += families_table(report);
+  text += "\n";
   text += fmt::format("Not in the trace, as before: {}.\n", fmt::join(report.defaults, ", "));
   for (const std::string& note : report.notes) text += fmt::format("Note: {}.\n", note);
   return text;

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "cli/terminal/document.hpp"
 #include "models/kineto/import_kineto.hpp"
 
 namespace meshwright {
 
-std::string kineto_report_text(const ImportedTrace& imported);
+Document kineto_report_text(const ImportedTrace& imported);
 /// `file`: where the calibration was written.
 std::string kineto_report_json(const ImportedTrace& imported, const std::string& file);
 

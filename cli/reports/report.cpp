@@ -7,7 +7,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "simulator/fit/error_bars.hpp"
 
@@ -131,7 +130,7 @@ std::string equal_plans_text(std::span<const PlanFigures> plans) {
 
 }  // namespace
 
-std::string plan_table(std::span<const PlanFigures> plans, const Table& more) {
+Document plan_table(std::span<const PlanFigures> plans, const Table& more) {
   Table table =
       empty_table("#", left_aligned("parallelism"), left_aligned("schedule"), "micro-batch",
                   left_aligned("recompute"), "ZeRO", "step", "tokens/s/GPU", "MFU", "bubble",
@@ -149,7 +148,7 @@ std::string plan_table(std::span<const PlanFigures> plans, const Table& more) {
   Table options = empty_table(left_aligned("options"));
   for (const PlanFigures& f : plans) options.rows.push_back({options_text(f.strategy)});
   append_columns(table, options);
-  return to_text(table) + kPlanTableNote + equal_plans_text(plans);
+  return Document(std::move(table)) + kPlanTableNote + equal_plans_text(plans);
 }
 
 std::string bubble_text(const PlanFigures& f) {
@@ -187,8 +186,6 @@ std::vector<NamedValue> figures_list(const PlanFigures& f) {
                                     to_text(f.peak_memory_reserved))}};
 }
 
-std::string figures_text(const PlanFigures& f) { return to_text(figures_list(f)); }
-
 Table step_parts_table(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
   Table table = empty_table(left_aligned("component"), "share of step");
@@ -199,11 +196,11 @@ Table step_parts_table(const Evaluation& evaluation) {
   return table;
 }
 
-std::string step_parts_text(const Evaluation& evaluation) {
+Document step_parts_text(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
   const bool has_bubble = std::any_of(shares.bubble.begin(), shares.bubble.end(),
                                       [](double share) { return share != 0; });
-  return to_indented_text(step_parts_table(evaluation)) + (has_bubble ? kStepBubbleNote : "");
+  return indented(step_parts_table(evaluation)) + Document(has_bubble ? kStepBubbleNote : "");
 }
 
 Table memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/terminal/table.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/base/error.hpp"
 #include "core/cluster/cluster.hpp"
 #include "core/formats/plan.hpp"
@@ -18,17 +18,16 @@ namespace meshwright {
 
 /// One row per plan, best first, numbered from 1, and a line that defines the shares. `more`:
 /// columns to add, with one row per plan; may be empty.
-std::string plan_table(std::span<const PlanFigures> plans, const Table& more = {});
+Document plan_table(std::span<const PlanFigures> plans, const Table& more = {});
 /// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/timeline/evaluation.hpp.
 std::string bubble_text(const PlanFigures& figures);
 /// "64 of 72 GPUs per node used\n"; empty if a job of `ranks` ranks fills its nodes or fits in one.
 std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks);
 /// Step time, throughput, utilization, bubble, exposed communication, memory: one line each.
-std::string figures_text(const PlanFigures& figures);
 std::vector<NamedValue> figures_list(const PlanFigures& figures);
 /// The nonzero components of the step as shares, means over ranks; the text defines the bubble.
 Table step_parts_table(const Evaluation& evaluation);
-std::string step_parts_text(const Evaluation& evaluation);
+Document step_parts_text(const Evaluation& evaluation);
 /// Memory by class at the peak. One row per pipeline rank: its rank with the highest peak.
 Table memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// The components of the step as times, for the same ranks; components that are zero for all of

@@ -89,6 +89,9 @@ CLI::App* add_run_flags(CLI::App& app, RunFlags& flags) {
     add_value(*command, "--tensorboard", flags.tensorboard, "FOLDER",
               "write the same figures as an event file of TensorBoard");
     command->add_flag("--live", flags.live, "write the timeline after every step");
+    add_value(*command, "--watch", flags.watch, "FILE",
+              "exit with status 1 if the median step time leaves the range in FILE, written by "
+              "simulate --write-watch");
   }
   add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
   command->footer(

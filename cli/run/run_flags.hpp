@@ -33,6 +33,7 @@ struct RunFlags {
   std::string log;          ///< file for the figures of every step
   std::string tensorboard;  ///< folder for the same
   bool live = false;        ///< write the timeline after every step
+  std::string watch;        ///< file with the range of the step time; empty: none
   OptimizerFlags optimizer;
   CheckpointFlags checkpoints;
   OutputFlags output;

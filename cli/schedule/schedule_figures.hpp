@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/schedule/schedule_flags.hpp"
+#include "cli/terminal/document.hpp"
 #include "core/schedule/timing.hpp"
 
 namespace meshwright {
@@ -26,8 +27,10 @@ ScheduleFigures synthesized_schedule(const ScheduleFlags& flags);
 /// The schedule of --check. InputError with every fault: device, action and reason.
 ScheduleFigures checked_schedule(const ScheduleFlags& flags);
 
-/// As text with one line per device, and as JSON: a contract that scripts rely on.
+/// As text with one line per device, as tables of the same figures for formats other than text, and
+/// as JSON: a contract that scripts rely on.
 std::string schedule_text(const ScheduleFigures& figures, const ScheduleFlags& flags);
+Document schedule_tables(const ScheduleFigures& figures, const ScheduleFlags& flags);
 std::string schedule_json(const ScheduleFigures& figures, const ScheduleFlags& flags);
 
 }  // namespace meshwright

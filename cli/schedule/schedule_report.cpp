@@ -30,7 +30,59 @@ std::vector<Bytes> peak_bytes(const ScheduleFigures& f, const ScheduleFlags& fla
   return peaks;
 }
 
+std::string schedule_title(const ScheduleFigures& f) {
+  const int slices = f.schedule.slices_per_microbatch;
+  return fmt::format("{}: {} devices, {} stages, {} micro-batches{}{}\n", f.schedule.name,
+                     f.schedule.placement.devices, f.schedule.placement.device_of_stage.size(),
+                     f.schedule.microbatch_count / slices,
+                     slices > 1 ? fmt::format(" of {} slices", slices) : "",
+                     f.origin.empty() ? "" : fmt::format("; found by {}", f.origin));
+}
+
+Table timing_table(const ScheduleFigures& f, const ScheduleFlags& flags) {
+  const Ticks unit = ticks_of_unit(flags.unit);
+  const auto in_unit = [&](Ticks time) { return fmt::format("{:.10g}", ratio(time, unit)); };
+  Table table =
+      empty_table(left_aligned("figure"), fmt::format("time [{}]", flags.unit), "bubble rate",
+                  fmt::format("lower bound [{}]", flags.unit), left_aligned("proved optimal"));
+  const auto add = [&](const char* name, Ticks value, double bubble, Ticks bound) {
+    table.rows.push_back({name, in_unit(value), fmt::format("{:.2f} %", 100 * bubble),
+                          in_unit(bound), value == bound ? "yes" : "no"});
+  };
+  const ScheduleTiming& t = f.timing;
+  add("makespan", t.makespan, t.makespan_bubble, f.makespan_bound);
+  add("period", t.period, t.period_bubble, f.period_bound);
+  return table;
+}
+
+/// Peaks, weight versions and the order of passes of every device.
+Table devices_table(const ScheduleFigures& f, const ScheduleFlags& flags) {
+  const std::vector<Bytes> peaks = peak_bytes(f, flags);
+  const bool has_versions = f.weight_versions.front() > 1;
+  Table table = empty_table("device", "peak micro-batches");
+  if (!peaks.empty()) table.columns.push_back({"peak memory"});
+  if (has_versions) table.columns.push_back({"weight versions"});
+  table.columns.push_back(left_aligned("order"));
+  for (std::size_t d = 0; d < f.schedule.orders.size(); ++d) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {std::to_string(d), fmt::format("{:.4g}", f.timing.peak_activations[d])};
+    if (!peaks.empty()) row.push_back(to_text(peaks[d]));
+    if (has_versions) row.push_back(std::to_string(f.weight_versions[d]));
+    row.push_back(to_text(f.schedule.orders[d]));
+  }
+  return table;
+}
+
+constexpr const char* kBubbleRateNote =
+    "bubble rate: 1 - m (tF + tB + tW) / x, mean over devices; x: makespan or period "
+    "(Zero Bubble, arXiv 2401.10241); message latency counts as bubble\n";
+
 }  // namespace
+
+Document schedule_tables(const ScheduleFigures& f, const ScheduleFlags& flags) {
+  return schedule_title(f) + Document(timing_table(f, flags)) + kBubbleRateNote +
+         devices_table(f, flags);
+}
 
 std::string schedule_json(const ScheduleFigures& f, const ScheduleFlags& flags) {
   const Ticks unit = ticks_of_unit(flags.unit);
@@ -73,12 +125,7 @@ std::string schedule_text(const ScheduleFigures& f, const ScheduleFlags& flags) 
                        flags.unit, 100 * bubble, verdict);
   };
   const ScheduleTiming& t = f.timing;
-  const int slices = f.schedule.slices_per_microbatch;
-  std::string text = fmt::format(
-      "{}: {} devices, {} stages, {} micro-batches{}{}\n", f.schedule.name,
-      f.schedule.placement.devices, f.schedule.placement.device_of_stage.size(),
-      f.schedule.microbatch_count / slices, slices > 1 ? fmt::format(" of {} slices", slices) : "",
-      f.origin.empty() ? "" : fmt::format("; found by {}", f.origin));
+  std::string text = schedule_title(f);
   text += line("makespan", t.makespan, t.makespan_bubble, f.makespan_bound);
   text += line("period", t.period, t.period_bubble, f.period_bound);
   text +=

@@ -50,68 +50,6 @@ std::string to_text(const Table& table) {
   return text;
 }
 
-std::string to_markdown(const Table& table) {
-  std::string text = "|", rule = "|";
-  for (const TableColumn& column : table.columns) {
-    text += " " + column.title + " |";
-    rule += column.align == Align::kLeft ? "---|" : "---:|";
-  }
-  text += "\n" + rule + "\n";
-  for (const std::vector<std::string>& row : table.rows) {
-    text += "|";
-    for (const std::string& cell : row) text += " " + cell + " |";
-    text += "\n";
-  }
-  return text;
-}
-
-std::string escaped_for_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string to_html(const Table& table) {
-  const auto cell = [&](std::string_view element, std::size_t column, const std::string& text) {
-    const bool is_left = table.columns[column].align == Align::kLeft;
-    return fmt::format("<{}{}>{}</{}>", element, is_left ? " class=\"left\"" : "",
-                       escaped_for_html(text), element);
-  };
-  std::string text = "<table>\n<tr>";
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    text += cell("th", c, table.columns[c].title);
-  for (const std::vector<std::string>& row : table.rows) {
-    text += "</tr>\n<tr>";
-    for (std::size_t c = 0; c < row.size(); ++c) text += cell("td", c, row[c]);
-  }
-  return text + "</tr>\n</table>\n";
-}
-
-std::string to_html(const std::vector<NamedValue>& list) {
-  std::string text = "<table>\n";
-  for (const NamedValue& entry : list)
-    text += fmt::format("<tr><th class=\"left\">{}</th><td class=\"left\">{}</td></tr>\n",
-                        escaped_for_html(entry.name), escaped_for_html(entry.value));
-  return text + "</table>\n";
-}
-
 void append_columns(Table& table, const Table& more) {
   if (more.columns.empty()) return;
   if (table.columns.empty()) table.rows.resize(more.rows.size());

@@ -177,7 +177,7 @@ std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& f
   return validated;
 }
 
-std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
+Document fit_text(const LoadedRuns& runs, const RunFit& fit) {
   Table constants = empty_table(left_aligned("file"), left_aligned("constant"), "typical",
                                 "in the file", "fitted", "known within");
   const auto text_of = [](const FittedConstant& c, double value) {
@@ -216,7 +216,7 @@ std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
                           cell(column_of(model)),
                           with_bar == 0 ? "-" : fmt::format("{} of {}", inside, with_bar)});
   }
-  return to_text(constants) + "\n" + to_text(table) +
+  return Document(std::move(constants)) + "\n" + std::move(table) +
          "\nMean absolute error of the step time in percent (bias); predicted / measured - 1.\n";
 }
 

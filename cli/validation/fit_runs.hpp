@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal/document.hpp"
 #include "cli/validation/predict_runs.hpp"
 #include "simulator/fit/error_bars.hpp"
 
@@ -41,6 +42,6 @@ std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& f
 
 /// Tables of the constants, and of errors by set: now, in the fit, without the source, without the
 /// model, and how many of the runs with an error bar are inside their p10 to p90.
-std::string fit_text(const LoadedRuns& runs, const RunFit& fit);
+Document fit_text(const LoadedRuns& runs, const RunFit& fit);
 
 }  // namespace meshwright

@@ -121,7 +121,7 @@ std::vector<RankedRun> rank_runs(const LoadedRuns& runs, const RankingOptions& o
   return ranked;
 }
 
-std::string ranking_text(std::span<const RankedRun> runs) {
+Document ranking_text(std::span<const RankedRun> runs) {
   Table table = empty_table(left_aligned("run"), left_aligned("plan"), "step", "faster plans",
                             left_aligned("best plan of the trainer"), "step", "faster by");
   std::string others;
@@ -141,7 +141,7 @@ std::string ranking_text(std::span<const RankedRun> runs) {
                           run.best ? plan_words(run.best->strategy) : "none found",
                           run.best ? to_text(run.best->step_time) : "-", percent(loss(run))});
   }
-  return to_text(table) + "\n" + others + summary(runs);
+  return Document(std::move(table)) + "\n" + others + summary(runs);
 }
 
 std::string ranking_json(std::span<const RankedRun> runs) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal/document.hpp"
 #include "cli/validation/predict_runs.hpp"
 #include "planner/search/plan_rank.hpp"
 
@@ -38,7 +39,7 @@ std::vector<RankedRun> rank_runs(const LoadedRuns& runs, const RankingOptions& o
 
 /// The share of faster plans below which a plan is one of the best.
 inline constexpr double kBestShare = 0.05;
-std::string ranking_text(std::span<const RankedRun> runs);
+Document ranking_text(std::span<const RankedRun> runs);
 std::string ranking_json(std::span<const RankedRun> runs);
 
 }  // namespace meshwright

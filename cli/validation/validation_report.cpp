@@ -43,8 +43,8 @@ bool has_assumed_options(const PublishedRun& run) {
 std::string percent_points(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
 
-std::string table_text(const Table& table, TableStyle style) {
-  return style == TableStyle::kMarkdown ? to_markdown(table) : to_text(table);
+Document styled(Table table, TableStyle style) {
+  return style == TableStyle::kMarkdown ? to_markdown(table) : Document(std::move(table));
 }
 
 std::vector<std::string> time_row(const std::string& name, std::span<const ComparedRun> runs) {
@@ -182,7 +182,7 @@ Runs largest_misses(std::span<const ComparedRun> runs) {
   return misses;
 }
 
-std::string misses_text(std::span<const ComparedRun> runs) {
+Document misses_text(std::span<const ComparedRun> runs) {
   Table table =
       empty_table(left_aligned("largest misses"), left_aligned("model"), "GPUs", "measured",
                   "predicted", "error %", left_aligned("largest parts of the predicted step"));
@@ -192,7 +192,7 @@ std::string misses_text(std::span<const ComparedRun> runs) {
     row.push_back(likely_cause(entry));
     table.rows.push_back(std::move(row));
   }
-  return table.rows.empty() ? "" : "\n" + to_text(table);
+  return table.rows.empty() ? Document() : Document("\n") + std::move(table);
 }
 
 std::string traps_text(std::span<const ComparedRun> runs) {
@@ -299,14 +299,14 @@ std::string csv_cell(const std::string& text) {
 
 }  // namespace
 
-std::string validation_text(std::span<const ComparedRun> runs,
-                            const ValidationReportOptions& options) {
-  std::string text;
-  if (options.rows) text += table_text(run_table(runs), options.style) + "\n";
-  text += table_text(time_table("set", runs, set_key, true), options.style) + "\n";
-  text += table_text(time_table("device", runs, device_key, false), options.style) + "\n";
-  text += table_text(time_table("trainer", runs, trainer_key, false), options.style) + "\n";
-  text += table_text(memory_error_table(runs), options.style);
+Document validation_text(std::span<const ComparedRun> runs,
+                         const ValidationReportOptions& options) {
+  Document text;
+  if (options.rows) text += styled(run_table(runs), options.style) + "\n";
+  text += styled(time_table("set", runs, set_key, true), options.style) + "\n";
+  text += styled(time_table("device", runs, device_key, false), options.style) + "\n";
+  text += styled(time_table("trainer", runs, trainer_key, false), options.style) + "\n";
+  text += styled(memory_error_table(runs), options.style);
   if (options.style == TableStyle::kMarkdown) return text;
   text +=
       "\nError of a run: predicted / measured - 1. ~: the source does not state all options.\n"
@@ -314,7 +314,7 @@ std::string validation_text(std::span<const ComparedRun> runs,
       "predicted to be the fastest of its job, mean / worst. Out of memory: predicted of "
       "measured;\n"
       "wrongly: predicted, of the runs that finished.\n";
-  return text + misses_text(runs) + traps_text(runs) + refusals_text(runs);
+  return std::move(text) + misses_text(runs) + traps_text(runs) + refusals_text(runs);
 }
 
 std::string validation_json(std::span<const ComparedRun> runs) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "cli/terminal/document.hpp"
 #include "cli/validation/run_errors.hpp"
 
 namespace meshwright {
@@ -18,8 +19,7 @@ struct ValidationReportOptions {
 
 /// Errors by set, device and trainer and in total; memory; the largest misses with their likely
 /// causes; traps and runs that cannot be simulated. Markdown: the tables only.
-std::string validation_text(std::span<const ComparedRun> runs,
-                            const ValidationReportOptions& options);
+Document validation_text(std::span<const ComparedRun> runs, const ValidationReportOptions& options);
 std::string validation_json(std::span<const ComparedRun> runs);
 /// One line per run; times in seconds, memory in bytes, errors and shares as fractions.
 std::string validation_csv(std::span<const ComparedRun> runs);

@@ -22,13 +22,15 @@ from typing import Union
 from . import _core
 from ._calls import Call, Model, Option, Source, help
 from ._errors import EnvironmentFailure, Error, InputError, Problem, UsageError
-from ._results import Comparison, Fit, Plans, Result, Schedule, Simulation, Sweep, Validation
+from ._results import (Calibration, Comparison, Fit, Plans, Result, Schedule, Simulation, Sweep,
+                       Validation)
+from ._training import StepTimer
 
 __version__: str = _core.version
 __all__ = [
-    "Comparison", "EnvironmentFailure", "Error", "Fit", "InputError", "Plans", "Problem", "Result",
-    "Schedule", "Simulation", "Sweep", "UsageError", "Validation",
-    "compare", "fit", "help", "plan", "schedule", "simulate", "sweep", "validate",
+    "Calibration", "Comparison", "EnvironmentFailure", "Error", "Fit", "InputError", "Plans",
+    "Problem", "Result", "Schedule", "Simulation", "StepTimer", "Sweep", "UsageError", "Validation",
+    "calibrate_from_trace", "compare", "fit", "help", "plan", "schedule", "simulate", "sweep", "validate",
 ]
 
 
@@ -120,14 +122,30 @@ def sweep(model: Model, cluster: Source, over: Mapping[str, Sequence[Union[int, 
     return Sweep(call, call.run(json=True)[0])
 
 
-def compare(predicted: Source, measured: Source, *, max_error: float | str | None = None
-            ) -> Comparison:
+def compare(predicted: Source, measured: Source, *, max_error: float | str | None = None,
+            **options: Option) -> Comparison:
     """
     Compare a measured timeline (`meshwright run -o`) with its prediction (`to_perfetto()`).
     With `max_error`, `result["verdict"]` is "within" or "beyond".
     """
-    call = Call("compare", dict(max_error=max_error), predicted, measured)
+    call = Call("compare", dict(max_error=max_error, **options), predicted, measured)
     return Comparison(call, call.run(json=True)[0])
+
+
+def calibrate_from_trace(trace: Source, *, gpus_per_node: int | None = None) -> Calibration:
+    """
+    Learn kernel, collective and launch times from a trace of PyTorch's profiler (Kineto), as
+    `torch.profiler.profile(record_shapes=True)` and `export_chrome_trace("trace.json.gz")` write it.
+
+        measured = calibrate_from_trace("trace.json.gz")
+        simulate(plan, calibration=measured)
+    """
+    call = Call("import", dict(gpus_per_node=gpus_per_node), trace)
+    with tempfile.TemporaryDirectory(prefix="meshwright-") as folder:
+        file = Path(folder, "trace.calib.json")
+        text, _ = call.run(json=True, output=file)
+        return Calibration(call, text.replace(str(file), file.name),
+                           file.read_text(encoding="utf-8"))
 
 
 def validate(*runs: Source, **options: Option) -> Validation:

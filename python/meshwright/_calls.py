@@ -86,6 +86,8 @@ class Call:
         self.options = dict(options)
         if self.options.get("model") is not None:
             self.options["model"] = _source_of(self.options["model"])
+        if hasattr(self.options.get("calibration"), "as_file"):
+            self.options["calibration"] = self.options["calibration"].as_file()
         self.files = files
 
     def run(self, **more: Option) -> tuple[str, int]:

@@ -270,3 +270,27 @@ class Validation(Result):
 
     def _rows(self) -> list[dict[str, Any]]:
         return self["runs"]
+
+
+class Calibration(Result):
+    """Measured kernels, collectives and launches: an argument `calibration` of other functions."""
+
+    def __init__(self, call: Call, text: str, calibration_file: str) -> None:
+        super().__init__(call, text)
+        self.calibration_file = calibration_file
+
+    @property
+    def step_time(self) -> float:
+        """Seconds: the median of the recorded steps."""
+        return self["step_time_ns"] / 1e9
+
+    def save(self, path: Source) -> None:
+        """Write the calibration, for --calibration of the program."""
+        Path(path).write_text(self.calibration_file, encoding="utf-8")
+
+    def as_file(self) -> FileText:
+        """The calibration for other commands."""
+        return FileText("trace.calib.json", self.calibration_file)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return self["families"]

@@ -5,6 +5,7 @@ Tests of the installed package. MESHWRIGHT_PROGRAM names the program, whose outp
 """
 
 import doctest
+import gzip
 import json
 import os
 import pickle
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -168,6 +170,110 @@ class Results(unittest.TestCase):
             plans.save("never-written.json")
 
 
+def trace_of_a_linear_layer():
+    """Two steps of one GEMM of [64, 32] x [32, 128] on an H100, as PyTorch's profiler writes them."""
+    events = []
+    for step in range(2):
+        start = 1000 * step
+        launch, kernel = 100 + 10 * step, 200 + start
+        events += [
+            {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 9, "tid": 9,
+             "ts": start, "dur": 1000},
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": start + 100,
+             "dur": 20, "args": {"External id": launch, "Input Dims": [[64, 32], [32, 128]],
+                                 "Input type": ["c10::BFloat16", "c10::BFloat16"],
+                                 "Sequence number": 8 + step, "Fwd thread id": 0}},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9,
+             "ts": start + 110, "dur": 5, "args": {"External id": launch, "correlation": launch}},
+            {"ph": "X", "cat": "kernel", "name": "nvjet_hsh_64x64_64x10_2x1_v_bz_TNT", "pid": 0,
+             "tid": 7, "ts": kernel, "dur": 50,
+             "args": {"External id": launch, "device": 0, "stream": 7, "correlation": launch}},
+        ]
+    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
+            "traceEvents": events}
+
+
+class TrainingScripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.trace = self.folder / "trace.json.gz"
+        with gzip.open(self.trace, "wt") as file:
+            json.dump(trace_of_a_linear_layer(), file)
+
+    def test_calibrate_from_trace_is_import(self):
+        measured = meshwright.calibrate_from_trace(self.trace)
+        file = self.folder / "trace.calib.json"
+        expected = json.loads(program("import", self.trace, "--json", "-o", file))
+        self.assertEqual(measured.calibration_file, file.read_text())
+        self.assertEqual(measured.to_dict(), {**expected, "file": "trace.calib.json"})
+        self.assertEqual(measured.step_time, 0.001)  # a step lasts 1000 us
+        measured.save(self.folder / "saved.calib.json")
+        self.assertEqual((self.folder / "saved.calib.json").read_text(), file.read_text())
+
+    def test_a_calibration_is_an_argument(self):
+        measured = meshwright.calibrate_from_trace(self.trace)
+        job = dict(model="gpt2", cluster="dgx-h100", dp=1, global_batch=4, seq=256)
+        step = meshwright.simulate(**job, calibration=measured)
+        measured.save(self.folder / "saved.calib.json")
+        self.assertEqual(step["step_time_ns"], meshwright.simulate(
+            **job, calibration=self.folder / "saved.calib.json")["step_time_ns"])
+        self.assertNotEqual(step["step_time_ns"], meshwright.simulate(**job)["step_time_ns"])
+
+    def test_an_invalid_trace(self):
+        broken = self.folder / "broken.json"
+        broken.write_text("{}")
+        with self.assertRaises(meshwright.InputError):
+            meshwright.calibrate_from_trace(broken)
+
+    def timer(self, predicted, times, **options):
+        lines = []
+        timer = meshwright.StepTimer(predicted, log=lines.append, clock=iter(times).__next__,
+                                     **options)
+        return timer, lines
+
+    def test_prints_the_mean_of_several_steps(self):
+        # The clock starts with the first call; then 1, 2, 3 and 2 s: means of 1.5 s and 2.5 s.
+        timer, lines = self.timer(2.0, [10, 11, 13, 16, 18], every=2, tolerance=0.5)
+        for _ in range(5):
+            timer()
+        self.assertEqual(lines, ["step 2: measured 1.5 s, predicted 2 s (-25.0 %)",
+                                 "step 4: measured 2.5 s, predicted 2 s (+25.0 %)"])
+
+    def test_warns_each_time_that_steps_leave_the_range(self):
+        # 2 s is inside of 1.8 s to 2.2 s; 3, 3 and 1 s are outside; 2 s again; 3 s is the second time.
+        timer, _ = self.timer(2.0, [0, 2, 5, 8, 9, 11, 14], every=1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(7):
+                timer()
+        self.assertEqual([str(one.message) for one in caught],
+                         ["the step takes 3 s and leaves the predicted range of 1.8 s to 2.2 s"] * 2)
+
+    def test_takes_predictions(self):
+        step = meshwright.simulate(**JOB)
+        plans = meshwright.plan("gpt2", "dgx-a100", gpus=8, global_batch=64, seq=1024, top=1)
+        self.assertEqual(meshwright.StepTimer(step).predicted, step.step_time)
+        self.assertEqual(meshwright.StepTimer(plans).predicted, plans.best["step_time_ns"] / 1e9)
+        low, high = meshwright.StepTimer(step, tolerance=0.25).range
+        self.assertAlmostEqual(low / step.step_time, 0.75)
+        self.assertAlmostEqual(high / step.step_time, 1.25)
+
+    def test_uses_the_range_of_published_runs(self):
+        step = meshwright.simulate("korthikanti-2022#P1605")
+        validated = step["step_time_range"]
+        self.assertEqual(meshwright.StepTimer(step).range,
+                         (validated["p10_ns"] / 1e9, validated["p90_ns"] / 1e9))
+
+    def test_refuses_invalid_arguments(self):
+        for arguments in (dict(every=0), dict(tolerance=0)):
+            with self.assertRaises(ValueError):
+                meshwright.StepTimer(1.0, **arguments)
+        with self.assertRaises(ValueError):
+            meshwright.StepTimer(0.0)
+
+
 class Errors(unittest.TestCase):
     def test_says_where_what_and_how_to_fix_it(self):
         with self.assertRaises(meshwright.InputError) as caught:
@@ -251,7 +357,7 @@ class Process(unittest.TestCase):
 
 
 def load_tests(loader, tests, pattern):
-    for module in ("meshwright", "meshwright._calls"):
+    for module in ("meshwright", "meshwright._calls", "meshwright._training"):
         __import__(module)
         tests.addTests(doctest.DocTestSuite(sys.modules[module]))
     return tests

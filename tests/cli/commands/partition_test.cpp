@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program_fixture.hpp"
+#include "tests/models/onnx/onnx_file.hpp"
 
 namespace meshwright {
 namespace {
@@ -145,6 +146,67 @@ TEST_F(PartitionProgram, FindsStagesOnLevelsOfLinksForGraphsOfPipeDream) {
   EXPECT_NEAR(json["time_per_minibatch_ns"].get<double>(), 6e9, 1);
   EXPECT_EQ(json["proved_optimal"], true);
   EXPECT_EQ(json["stages"][1]["nodes"], Json{"node2"});
+}
+
+/// A network of two linear layers, [batch, 64] x [64, 128] x [128, 32], as ONNX.
+void write_onnx(const std::string& file) {
+  OnnxFile model;
+  model.input("x", {"batch", 64}).weight("w", {64, 128}).weight("v", {128, 32});
+  model.node({"MatMul", {"x", "w"}, {"h"}, {}, "first"});
+  model.node({"Relu", {"h"}, {"r"}, {}, "activation"});
+  model.node({"MatMul", {"r", "v"}, {"y"}, {}, "second"});
+  std::ofstream(file, std::ios::binary) << model.bytes();
+}
+
+/// 64 * 128 + 128 * 32 weights; 2 * 256 * 12288 FLOP forward, of which the second product is
+/// computed for both gradients and the first one for that of its weights.
+TEST_F(PartitionProgram, ReadsOnnxModels) {
+  write_onnx(path("model.onnx"));
+  const ProgramRun result = run({"partition", "model.onnx", "--cluster", "dgx-a100", "--dim",
+                                 "batch=256", "--devices", "1", "--json", "-o", "stages.json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  const Json json = Json::parse(result.standard_output);
+  EXPECT_EQ(json["model"]["parameters"], 12288);
+  EXPECT_EQ(json["model"]["forward_flop"], 2 * 256 * 12288);
+  EXPECT_EQ(json["model"]["backward_flop"], 2 * 256 * (8192 + 2 * 4096));
+  std::ifstream file(path("stages.json"));
+  EXPECT_EQ(Json::parse(file), (Json{{"0", {"first", "activation", "second"}}}));
+}
+
+TEST_F(PartitionProgram, WritesTheCostsOfTheNodesOfAModel) {
+  write_onnx(path("model.onnx"));
+  const ProgramRun result =
+      run({"partition", "model.onnx", "--cluster", "dgx-a100", "--dim", "batch=256", "--inference",
+           "--dtype", "fp32", "--devices", "1", "--costs", "costs.csv"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("model: 12,288 parameters, 6.29146e-06 TFLOP forward"
+                                               " per micro-batch\ncosts: roofline model of A100"));
+  std::ifstream file(path("costs.csv"));
+  std::string line;
+  std::getline(file, line);
+  EXPECT_THAT(line, HasSubstr("node,operator,forward_flop,"));
+  std::getline(file, line);
+  // 256 * 64 + 64 * 128 + 256 * 128 elements of 4 bytes.
+  EXPECT_THAT(line, HasSubstr("\"first\",\"MatMul\",4194304,0,229376,0,"));
+}
+
+TEST_F(PartitionProgram, NamesMissingOptionsOfModels) {
+  write_onnx(path("model.onnx"));
+  const ProgramRun no_cluster = run({"partition", "model.onnx"});
+  EXPECT_EQ(no_cluster.exit_code, 2);
+  EXPECT_THAT(no_cluster.standard_error, HasSubstr("error: --cluster: missing required option"));
+  const ProgramRun no_size = run({"partition", "model.onnx", "--cluster", "dgx-a100"});
+  EXPECT_EQ(no_size.exit_code, 3);
+  EXPECT_EQ(no_size.standard_error,
+            "error: model.onnx: dimension 'batch' has no value\n"
+            "  hint: set it, such as with --dim batch=8\n");
+  const ProgramRun wrong =
+      run({"partition", "model.onnx", "--cluster", "dgx-a100", "--dim", "batch=x"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.standard_error, HasSubstr("error: --dim: invalid value 'batch=x'"));
+  const ProgramRun other = run({"partition", "graph.json", "--dim", "batch=2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.standard_error, HasSubstr("the graph has times"));
 }
 
 }  // namespace

@@ -437,6 +437,16 @@ TEST_F(Program, FailsWhenStandardOutputIsClosed) {
   EXPECT_THAT(read_file(path("error")), HasSubstr("error: --gpus: invalid value 'many'"));
 }
 
+// One bucket is the whole model: its unreduced gradients exist twice.
+TEST_F(Program, ExplainsWhyZero2NeedsMoreMemoryThanZero1) {
+  const std::string job =
+      "explain --model gpt2 --cluster dgx-h100 --gpus 128 --cp 4 --micro-batch 1 --global-batch 64 "
+      "--seq 64 --recompute full --zero 2 --bucket ";
+  EXPECT_THAT(run(job + "megatron").standard_output,
+              HasSubstr("ZeRO 2 needs more memory than ZeRO 1 here (2.86 GiB against 2.38 GiB)"));
+  EXPECT_THAT(run(job + "none").standard_output, Not(HasSubstr("ZeRO 2 needs more")));
+}
+
 // Standard output or error is a pipe whose reader has ended.
 TEST_F(Program, EndsBySigpipeOnlyWhenItsResultsAreNotRead) {
   write_file(path("tiny.json"), R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 1,

@@ -40,7 +40,7 @@ bool lists(const std::string& page, const std::string& name, const std::string& 
 TEST(ShowCluster, SeparatesEveryFigureFromItsSource) {
   for (const std::string& name : cluster_preset_names()) {
     const Cluster cluster = cluster_from_toml(find_cluster(name));
-    const std::string page = cluster_page(find_cluster(name)).text;
+    const std::string page = to_text(cluster_page(find_cluster(name)).text);
     ASSERT_FALSE(cluster.sources.empty()) << name;
     for (const auto& [figure, source] : cluster.sources)
       EXPECT_TRUE(lists(page, figure, source)) << name << ": " << figure << "\n" << page;
@@ -48,14 +48,14 @@ TEST(ShowCluster, SeparatesEveryFigureFromItsSource) {
 }
 
 TEST(ShowCluster, ListsItsProperties) {
-  const std::string page = cluster_page(find_cluster("dgx-h100")).text;
+  const std::string page = to_text(cluster_page(find_cluster("dgx-h100")).text);
   EXPECT_TRUE(lists(page, "nodes", "3072 x DGX H100, 8 x H100-SXM5-80GB each")) << page;
   EXPECT_TRUE(lists(page, "inter-node", "8 ports x 50 GB/s per node, latency 10 us")) << page;
 }
 
 TEST(ShowModel, ListsItsProperties) {
   for (const std::string& name : model_preset_names()) {
-    const std::string page = model_page(find_model(name)).text;
+    const std::string page = to_text(model_page(find_model(name)).text);
     const ModelGraph model = model_from_config(find_model(name));
     EXPECT_TRUE(lists(page, "parameters", grouped(parameter_count(model)))) << page;
     EXPECT_TRUE(lists(page, "embeddings", model.tied_embeddings ? "tied" : "untied")) << page;
@@ -76,14 +76,14 @@ TEST(ShowLowering, PrintsOneLinePerPass) {
   const Page page = lowering_page(report_lowering(plan, model_from_config(find_model("gpt2")),
                                                   cluster_from_toml(find_cluster("dgx-a100")),
                                                   {.programs = true}));
-  expect_golden(page.text, "show-lowering.txt");
+  expect_golden(to_text(page.text), "show-lowering.txt");
   EXPECT_THAT(page.json, HasSubstr(R"("pass": "parameter servers",
       "changes": [])"));
 }
 
 TEST(ShowSchedule, SeparatesDevicesFromTheirOrders) {
   const ScheduleRule& rule = *find_schedule_rule("1f1b");
-  const std::string page = schedule_page(rule).text;
+  const std::string page = to_text(schedule_page(rule).text);
   EXPECT_THAT(page, HasSubstr("\n     3  3F0 3B0 3F1 3B1 "));
   EXPECT_TRUE(lists(page, "source", std::string(rule.source))) << page;
 }
@@ -91,7 +91,7 @@ TEST(ShowSchedule, SeparatesDevicesFromTheirOrders) {
 // Every name begins a line of its list, followed by at least two spaces.
 TEST(ShowLists, SeparateNamesFromTheNextColumn) {
   const auto expect_rows = [](const Page& page, const std::vector<std::string>& names) {
-    const std::vector<std::string> lines = lines_of(page.text);
+    const std::vector<std::string> lines = lines_of(to_text(page.text));
     ASSERT_EQ(lines.size(), names.size() + 1);
     for (const std::string& name : names)
       EXPECT_EQ(std::count_if(lines.begin(), lines.end(),

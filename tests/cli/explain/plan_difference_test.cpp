@@ -69,7 +69,7 @@ class HandmadeDifference : public testing::Test {
 };
 
 TEST_F(HandmadeDifference, IsATableTermByTermWithAReason) {
-  expect_golden(difference_text(d_), "explain-against.txt");
+  expect_golden(to_text(difference_text(d_)), "explain-against.txt");
 }
 
 // 100 / 80 - 1 = 25 %.
@@ -161,7 +161,7 @@ TEST(PlanDifference, OfAJobAndItselfIsEmpty) {
   EXPECT_TRUE(d.choices.empty());
   EXPECT_TRUE(d.single_changes.empty());
   for (const auto& term : d.terms.step) EXPECT_EQ(term.change(), Ticks());
-  EXPECT_THAT(difference_text(d), HasSubstr("The plans are equal.\n"));
+  EXPECT_THAT(to_text(difference_text(d)), HasSubstr("The plans are equal.\n"));
 }
 
 // One choice alone is plan B itself: nothing to show in addition.

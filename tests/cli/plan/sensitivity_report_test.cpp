@@ -46,14 +46,14 @@ class SensitivityReport : public testing::Test {
 
 // 11 / 10.4 - 1 = 5.8 %, 10 / 8 - 1 = 25 %, 12 / 9.6 - 1 = 25 %.
 TEST_F(SensitivityReport, IsATableWithAVerdict) {
-  expect_golden(sensitivity_text(search_), "plan-sensitivity.txt");
+  expect_golden(to_text(sensitivity_text(search_)), "plan-sensitivity.txt");
 }
 
 TEST_F(SensitivityReport, SaysWhatWasNotProvedAndWhatHasNoRange) {
   search_.sensitivity->hardware[2].result.winner.reset();
   search_.sensitivity->hardware[3].result.gap = 0.125;
   search_.sensitivity->ranges.clear();
-  const std::string text = sensitivity_text(search_);
+  const std::string text = to_text(sensitivity_text(search_));
   EXPECT_THAT(text, HasSubstr("no plan"));
   EXPECT_THAT(text, HasSubstr("plan A (gap 12.5 %)"));
   EXPECT_THAT(text, HasSubstr("Each was searched again, until the time limit. Gap: how much faster "

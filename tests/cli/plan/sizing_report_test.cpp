@@ -73,7 +73,7 @@ TEST_F(SizingReport, IsATableOfSizesWithARecommendation) {
   impossible.is_searched = false;
   judge_points(sizing_, request_);
   sizing_.time = Seconds(0.5);
-  expect_golden(sizing_report(sizing_, request_), "plan-sizes.txt");
+  expect_golden(to_text(sizing_report(sizing_, request_)), "plan-sizes.txt");
 }
 
 // 8 GPUs are one node of 55.04 USD per hour: 270,000 s / 3600 x 55.04 = 4,128 USD; two nodes take
@@ -105,7 +105,7 @@ TEST_F(SizingReport, SaysHowManyGpusAMissedDeadlineNeeds) {
   request_.deadline = Seconds(86'400 * 0.5);
   judge_points(sizing_, request_);
   EXPECT_EQ(sizing_.recommended, 2u);
-  EXPECT_NE(sizing_report(sizing_, request_)
+  EXPECT_NE(to_text(sizing_report(sizing_, request_))
                 .find("No plan meets the deadline of 0.5 days. The fastest takes 0.781 days on 32 "
                       "GPUs; at its throughput per GPU, 50 GPUs would be needed."),
             std::string::npos);

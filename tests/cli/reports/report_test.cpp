@@ -25,9 +25,9 @@ TEST(Report, HeadroomIsNegativeWhenAPlanDoesNotFit) {
   PlanFigures f;
   f.peak_memory = Bytes(std::int64_t{90} << 30);
   f.memory_capacity = Bytes(std::int64_t{80} << 30);
-  EXPECT_NE(plan_table({&f, 1}).find("-10 GiB"), std::string::npos);
+  EXPECT_NE(to_text(plan_table({&f, 1})).find("-10 GiB"), std::string::npos);
   f.peak_memory = Bytes(std::int64_t{60} << 30);
-  EXPECT_NE(plan_table({&f, 1}).find("  20 GiB"), std::string::npos);
+  EXPECT_NE(to_text(plan_table({&f, 1})).find("  20 GiB"), std::string::npos);
 }
 
 // Two ranks of one position and one of another: the table has the fuller one of the first.
@@ -88,9 +88,10 @@ TEST(Report, LabelsBothBubbles) {
   f.busiest_rank_bubble = 0.036;
   f.bubble_of_makespan = 0.07;
   EXPECT_EQ(bubble_text(f), "5.1 % (busiest rank 3.6 %)");
-  EXPECT_NE(figures_text(f).find("  bubble        5.1 % (busiest rank 3.6 %) of the period\n"),
-            std::string::npos);
-  const std::string table = plan_table({&f, 1});
+  EXPECT_NE(
+      to_text(figures_list(f)).find("  bubble        5.1 % (busiest rank 3.6 %) of the period\n"),
+      std::string::npos);
+  const std::string table = to_text(plan_table({&f, 1}));
   EXPECT_NE(table.find("  bubble  busiest  exposed comm  "), std::string::npos);
   EXPECT_NE(table.find("   5.1 %    3.6 %  "), std::string::npos);
   EXPECT_NE(table.find("bubble: share of the period, mean over ranks and busiest rank"),
@@ -107,11 +108,12 @@ TEST(Report, NamesTheSimplestOfPlansThatAreEqualWithinTheError) {
   plans[1].step_time = Ticks(1'020'000);
   for (PlanFigures& plan : plans)
     plan.range = StepTimeRange{.p10 = plan.step_time, .p90 = plan.step_time * std::int64_t{2}};
-  EXPECT_NE(plan_table(plans).find("Plans 1 to 2 are equal within the error of the prediction; "
-                                   "plan 2, 2.0 % slower, is the simplest.\n"),
+  EXPECT_NE(to_text(plan_table(plans))
+                .find("Plans 1 to 2 are equal within the error of the prediction; "
+                      "plan 2, 2.0 % slower, is the simplest.\n"),
             std::string::npos);
   std::swap(plans[0].strategy, plans[1].strategy);
-  EXPECT_NE(plan_table(plans).find("the error of the prediction.\n"), std::string::npos);
+  EXPECT_NE(to_text(plan_table(plans)).find("the error of the prediction.\n"), std::string::npos);
 }
 
 TEST(Report, NamesTheCostModelAndItsValidation) {
