@@ -216,9 +216,10 @@ void ScheduleCheck::check_pair(int device, std::size_t position) {
                     device, position, plain_text(first), plain_text(second)));
 }
 
+/// Millions of passes can be missing from a file of a few bytes.
 void ScheduleCheck::check_completeness() {
   for (int mb = 0; mb < schedule_.microbatch_count; ++mb)
-    for (int s = 0; s < stage_count(); ++s) {
+    for (int s = 0; s < stage_count() && problems_.size() < kMostProblems; ++s) {
       check_cell(StageId(s), mb);
       check_output_cell(StageId(s), mb);
     }
