@@ -10,9 +10,12 @@
 #include "cli/partition/partition_report.hpp"
 #include "cli/partition/pipedream_report.hpp"
 #include "cli/partition/replication_report.hpp"
+#include "cli/partition/sharding_report.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/base/split_at_commas.hpp"
 #include "core/formats/file.hpp"
+#include "core/formats/gzip.hpp"
 #include "models/graphs/graph_files.hpp"
 #include "models/onnx/onnx.hpp"
 
@@ -22,11 +25,12 @@ namespace {
 constexpr CountRange kAcceleratorRange{.smallest = 0, .largest = kMostPartitionDevices};
 constexpr CountRange kPipeDreamLevelRange{.smallest = 1, .largest = kLargestPipeDreamLevel};
 constexpr CountRange kMicrobatchesPerBatch{.smallest = 1, .largest = kMostMicrobatches};
+constexpr CountRange kTimeLimitRange{.smallest = 1, .largest = 1 << 20};
 constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
 
 struct PartitionFlags {
   std::string graph, devices, memory, bandwidth;
-  std::optional<int> hosts, microbatches;
+  std::optional<int> hosts, microbatches, time_limit;
   ModelGraphFlags model;
   OutputFlags output;
 };
@@ -35,8 +39,8 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "partition", "Partition an operator graph over devices, with the best throughput.");
   add_value(*command, "GRAPH", flags.graph, "FILE",
-            "operator graph: ONNX, JSON of msr-fiddle/dnn-partitioning or of msr-fiddle/piper, or "
-            "graph.txt of PipeDream; -: standard input");
+            "operator graph: ONNX, JSON of msr-fiddle/dnn-partitioning, of msr-fiddle/piper or of "
+            "IOPDDL, or graph.txt of PipeDream, also compressed by gzip; -: standard input");
   {
     const OptionGroup group(*command, "Devices");
     add_value(
@@ -54,6 +58,8 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
     add_count(*command, "--microbatches", flags.microbatches, kMicrobatchesPerBatch,
               "Piper, ONNX: micro-batches per batch (default: of the file, or 4 per device)");
   }
+  add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
+            "IOPDDL: seconds to search (default: 10)");
   add_model_graph_flags(*command, flags.model);
   add_report_flags(*command, flags.output, "the names of the nodes of every stage");
   command->footer(
@@ -65,6 +71,9 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
       "recomputation, of which the fastest that fit in memory are used.\n"
       "PipeDream: stages have data parallelism, and transfers overlap with computation.\n"
+      "IOPDDL: every operator gets one of its sharding strategies, such that costs of operators "
+      "and\n"
+      "resharding are least and the memory in use at any time is within the limit.\n"
       "ONNX: operators are priced on the devices of a cluster; training as Piper's graphs with "
       "data\n"
       "parallelism and recomputation, --inference as those of dnn-partitioning. Nodes that "
@@ -192,6 +201,35 @@ Outcome partition(const PartitionFlags& flags, const PipeDreamProblem& problem) 
                     flags.output);
 }
 
+void apply(const PartitionFlags& flags, ShardingProblem& problem) {
+  refuse_if(!flags.devices.empty(), "--devices", "IOPDDL");
+  refuse_if(flags.hosts.has_value(), "--hosts", "IOPDDL");
+  refuse_if(!flags.bandwidth.empty(), "--bandwidth", "IOPDDL");
+  refuse_if(flags.microbatches.has_value(), "--microbatches", "IOPDDL");
+  if (!flags.memory.empty()) problem.usage_limit = parse_bytes(flags.memory, "--memory").value;
+}
+
+Outcome partition(const PartitionFlags& flags, const ShardingProblem& problem) {
+  const PartialResults partial_results;
+  ShardingOptions options{.is_over = is_interrupted};
+  if (flags.time_limit) options.time_limit = Seconds(*flags.time_limit);
+  const ShardingResult result = search_sharding(problem, options);
+  if (!result.best) stop_if_interrupted();
+  if (!flags.output.file.empty() && result.best)
+    write_file(flags.output.file, strategies_json(*result.best));
+  Outcome outcome;
+  if (flags.output.file != "-" || !result.best)
+    outcome = outcome_of(flags.output.json ? sharding_json(result, problem)
+                                           : sharding_text(result, problem, flags.graph),
+                         flags.output);
+  if (!result.best) outcome.exit_code = kExitNoPlanFits;
+  if (is_interrupted()) {
+    outcome.exit_code = kExitInterrupted;
+    outcome.notes += "interrupted: the best choice so far\n";
+  }
+  return outcome;
+}
+
 /// The report about a partition of a model, and notes about the model itself.
 Outcome with_notes(Outcome outcome, const PricedModel& model, std::size_t groups,
                    const OutputFlags& output) {
@@ -227,19 +265,24 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
   return with_notes(show(flags, all.problem, all.partition), model, groups, flags.output);
 }
 
-/// ONNX files may hold weights.
-std::string read_graph(const std::string& path) {
-  return read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestTextFile);
+/// ONNX files may hold weights, and sharding problems matrices.
+std::string read_graph(const std::string& path, const std::string& where) {
+  constexpr std::size_t kLargestGraphFile = std::size_t{512} << 20;
+  std::string bytes =
+      read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestGraphFile);
+  return is_gzip(bytes) ? decompress_gzip(bytes, where, kLargestGraphFile) : bytes;
 }
 
 Outcome run_partition(const PartitionFlags& flags) {
   if (flags.graph.empty())
     refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
   const std::string where = flags.graph == "-" ? "standard input" : flags.graph;
-  const NamedText file{.name = where, .where = where, .text = read_graph(flags.graph)};
+  const NamedText file{.name = where, .where = where, .text = read_graph(flags.graph, where)};
   if (is_model_graph(file)) return partition_model(flags, file);
   refuse_model_graph_flags(flags.model);
   OperatorGraph graph = read_operator_graph(file);
+  if (!std::holds_alternative<ShardingProblem>(graph) && flags.time_limit)
+    refuse_flag("--time-limit", "can only be used with a graph of IOPDDL", "remove it");
   return std::visit(
       [&](auto& problem) {
         apply(flags, problem);

@@ -145,7 +145,7 @@ class PlanChecks {
       if (model_.layers[i].layer_class != next_class) continue;
       ++next_class;
       for (const Operator& op : operators_of(model_, LayerId(i)))
-        if (!cut_divides(op)) return;
+        if (!cut_divides(op) || is_cut_norm(op, LayerId(i))) return;
     }
   }
 
@@ -166,17 +166,21 @@ class PlanChecks {
       return divides(kTensorSize, linear->cut, linear->in, linear->out);
     if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
       return divides(kExpertTensorSize, expert->cut, expert->in, expert->out);
-    return !is_cut_norm(op);
+    return true;
   }
 
-  /// A norm over features that tensor ranks share (OLMo 2: of all queries or keys).
-  bool is_cut_norm(const Operator& op) {
+  /// A norm over features that tensor ranks share (OLMo 2: of all queries or keys). One head is
+  /// never cut.
+  bool is_cut_norm(const Operator& op, LayerId layer) {
     const auto* norm = std::get_if<Norm>(&op.shape);
     if (norm == nullptr || op.parameters.empty() || degrees_.tensor == 1) return false;
     const auto& output = std::get<ActivationTensor>(model_.tensors[op.outputs[0].index()].shape);
     const auto& weight = std::get<ParameterTensor>(model_.tensors[op.parameters[0].index()].shape);
     if (output.cut != ActivationCut::kFeatures || weight.shape != std::vector{norm->width})
       return false;
+    for (const Operator& other : operators_of(model_, layer))
+      if (const auto* attention = std::get_if<Attention>(&other.shape))
+        if (attention->key_size == norm->width) return false;
     report("tp",
            fmt::format("tensor parallelism would split the norm '{}' over all heads", op.name),
            "use tensor-parallel size 1; --zero 3 shards parameters, too");

@@ -7,6 +7,7 @@
 #include "core/model/partition_problem.hpp"
 #include "core/model/pipedream_problem.hpp"
 #include "core/model/replication_problem.hpp"
+#include "core/model/sharding_problem.hpp"
 #include "models/text/named_text.hpp"
 
 namespace meshwright {
@@ -25,7 +26,12 @@ ReplicationProblem read_piper(const NamedText& file);
 /// levels of links are not in the file.
 PipeDreamProblem read_pipedream(const NamedText& file);
 
-using OperatorGraph = std::variant<PartitionProblem, ReplicationProblem, PipeDreamProblem>;
+/// JSON of the IOPDDL contest: nodes with "intervals", "costs" and "usages", edges with the costs
+/// of all pairs of strategies, and a "usage_limit".
+ShardingProblem read_iopddl(const NamedText& file);
+
+using OperatorGraph =
+    std::variant<PartitionProblem, ReplicationProblem, PipeDreamProblem, ShardingProblem>;
 /// Any of the formats, told apart by their contents.
 OperatorGraph read_operator_graph(const NamedText& file);
 

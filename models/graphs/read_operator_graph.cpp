@@ -31,19 +31,22 @@ bool is_pipedream(std::string_view text) {
 OperatorGraph read_operator_graph(const NamedText& file) {
   if (is_pipedream(file.text)) return read_pipedream(file);
   const std::size_t first = file.text.find_first_not_of(" \t\r\n");
-  bool is_piper = false, is_dnn_partitioning = false;
+  bool is_piper = false, is_dnn_partitioning = false, is_iopddl = false;
   JsonScanner scanner(file.text, file.where);
   if (first != std::string::npos && file.text[first] == '{')
     scanner.for_each_member([&](std::string_view key) {
       is_piper = is_piper || is_one_of(kPiperKeys, key);
       is_dnn_partitioning = is_dnn_partitioning || is_one_of(kDnnPartitioningKeys, key);
+      is_iopddl = is_iopddl || key == "problem";
       scanner.skip();
     });
   if (is_piper) return read_piper(file);
+  if (is_iopddl) return read_iopddl(file);
   if (is_dnn_partitioning) return read_dnn_partitioning(file);
   throw InputError(
       {file.where, "unrecognized format of an operator graph",
-       "give JSON of msr-fiddle/dnn-partitioning or msr-fiddle/piper, or graph.txt of PipeDream"});
+       "give JSON of msr-fiddle/dnn-partitioning, of msr-fiddle/piper or of IOPDDL, or graph.txt "
+       "of PipeDream"});
 }
 
 }  // namespace meshwright

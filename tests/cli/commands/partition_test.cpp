@@ -209,5 +209,29 @@ TEST_F(PartitionProgram, NamesMissingOptionsOfModels) {
   EXPECT_THAT(other.standard_error, HasSubstr("the graph has times"));
 }
 
+// Nodes of 15 and of 55 or 65, an edge of 30 or 40; the second strategy of the last needs less
+// memory.
+TEST_F(PartitionProgram, ChoosesStrategiesForProblemsOfIopddl) {
+  std::ofstream(path("sharding.json")) << R"({"problem": {"name": "two", "nodes":
+      {"intervals": [[0, 5], [3, 9]], "costs": [[15], [55, 65]], "usages": [[10240], [25600, 20480]]},
+      "edges": {"nodes": [[0, 1]], "costs": [[30, 40]]}, "usage_limit": 36000}})";
+  const ProgramRun text = run({"partition", "sharding.json", "-o", "chosen.json"});
+  EXPECT_EQ(text.exit_code, 0) << text.standard_error;
+  EXPECT_THAT(text.standard_output, HasSubstr("none: proved optimal"));
+  std::ifstream file(path("chosen.json"));
+  EXPECT_EQ(Json::parse(file)["strategies"], Json({0, 0}));
+  const auto with = [&](const std::string& memory) {
+    return run({"partition", "sharding.json", "--json", "--time-limit", "1", "--memory", memory});
+  };
+  const Json tight = Json::parse(with("30KiB").standard_output);
+  EXPECT_EQ(tight["cost"], 15 + 65 + 40);
+  EXPECT_EQ(tight["peak_usage"], 30 * 1024);
+  EXPECT_EQ(with("29KiB").exit_code, 1);
+  const ProgramRun devices = run({"partition", "sharding.json", "--devices", "4"});
+  EXPECT_EQ(devices.exit_code, 2);
+  EXPECT_THAT(devices.standard_error, HasSubstr("--devices"));
+  EXPECT_EQ(run({"partition", "graph.json", "--time-limit", "1"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace meshwright
