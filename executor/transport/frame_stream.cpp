@@ -43,8 +43,7 @@ std::array<FileDescriptor, 2> socket_pair() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
     throw RuntimeFailure(
-        {"--ranks",
-         fmt::format("cannot create socket: {}", std::generic_category().message(errno)),
+        {"--ranks", fmt::format("cannot create socket: {}", std::generic_category().message(errno)),
          "raise the limit of open files (ulimit -n), or use fewer ranks"});
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
