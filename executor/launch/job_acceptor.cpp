@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/error.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -49,6 +51,10 @@ std::optional<JobAcceptor::Connection> JobAcceptor::next(const Deadline& deadlin
 void JobAcceptor::accept_one() {
   const int fd = ::accept(listening_.get(), nullptr, nullptr);
   if (fd < 0) {  // without a pause, a process out of descriptors would spin
+    if (errno == EMFILE && pending_.empty())  // no connection will be closed
+      throw RuntimeFailure({.where = "--ranks job",
+                            .what = "cannot accept a connection: too many open files",
+                            .hint = "raise the limit of open files (ulimit -n)"});
     if (errno != EAGAIN && errno != EINTR) std::this_thread::sleep_for(kOutOfDescriptors);
     return;
   }

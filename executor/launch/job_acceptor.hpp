@@ -25,7 +25,7 @@ class JobAcceptor {
     FileDescriptor socket;
     Hello hello;
   };
-  /// The next process that is accepted.
+  /// The next process that is accepted. Throws RuntimeFailure if no descriptor is left for it.
   std::optional<Connection> next(const Deadline& deadline);
   /// Secret for the connections from now on.
   void set_secret(std::string secret) { secret_ = std::move(secret); }

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kReconnectPause{20};
+constexpr std::chrono::milliseconds kReconnectPause{20}, kForSignal{200};
 
 /// What rank 0 sends to every rank, before the addresses.
 using SessionKey = Challenge;
@@ -49,7 +49,9 @@ class Rendezvous {
   std::size_t count() const { return static_cast<std::size_t>(place_.ranks); }
 
   [[noreturn]] void fail(const std::string& what, std::string hint = "") const {
-    deadline_.check();  // interrupted processes close connections
+    // Interrupted processes close connections, and launchers signal one process after another.
+    std::this_thread::sleep_for(kForSignal);
+    deadline_.check();
     if (hint.empty())
       hint = "check that all processes of the job were started and can reach rank 0";
     throw RuntimeFailure({.where = where_, .what = what, .hint = std::move(hint)});

@@ -140,6 +140,18 @@ TEST_F(RunWithASignalledCopy, EndsWithoutTheOneThatIsSuspended) {
   EXPECT_THAT(processes_left(), IsEmpty());
 }
 
+// Where it is noticed depends on how many descriptors the test has.
+TEST_F(RunJob, SaysThatNoDescriptorIsLeft) {
+  for (const char* limit : {"5", "6"}) {
+    ProgramCall call = call_of("job --steps 3");
+    call.arguments.insert(
+        call.arguments.begin(),
+        {"-c", std::string("ulimit -n ") + limit + "; exec \"$0\" \"$@\"", call.program});
+    call.program = "/bin/sh";
+    EXPECT_THAT(run_program(call), fails_with(4, "oo many open files")) << limit;
+  }
+}
+
 class RunUnderALauncher : public RunJob {
  protected:
   /// Starts one process per rank, as torchrun and srun do; results by rank.
