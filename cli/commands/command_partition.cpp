@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
@@ -211,8 +212,14 @@ void apply(const PartitionFlags& flags, ShardingProblem& problem) {
 
 Outcome partition(const PartitionFlags& flags, const ShardingProblem& problem) {
   const PartialResults partial_results;
-  ShardingOptions options{.is_over = is_interrupted};
-  if (flags.time_limit) options.time_limit = Seconds(*flags.time_limit);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const double seconds = flags.time_limit.value_or(10);
+  ShardingOptions options{.steps = INT64_MAX};
+  options.time_used = [&] {
+    if (is_interrupted()) return 1.0;
+    return std::chrono::duration<double>(Clock::now() - begin).count() / seconds;
+  };
   const ShardingResult result = search_sharding(problem, options);
   if (!result.best) stop_if_interrupted();
   if (!flags.output.file.empty() && result.best)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace meshwright {
 namespace {
@@ -33,7 +34,7 @@ void ForestMoves::collect_candidates(std::size_t most) {
     mark_[index(node)] = round_;
     candidates_.push_back(node);
   };
-  add(static_cast<std::int32_t>(random_() % count));
+  add(static_cast<std::int32_t>(random_.next() % count));
   for (std::size_t i = 0; i < candidates_.size() && candidates_.size() < most; ++i)
     for (const StrategyGraph::Neighbor& to : graph_.neighbors(index(candidates_[i]))) add(to.node);
 }
@@ -63,7 +64,8 @@ void ForestMoves::choose_forest(std::size_t most) {
   for (const std::int32_t node : order_) tree_[index(node)] = -1;
   order_.clear();
   collect_candidates(most);
-  std::ranges::shuffle(candidates_, random_);
+  for (std::size_t left = candidates_.size(); left > 1; --left)
+    std::swap(candidates_[left - 1], candidates_[random_.next() % left]);
   for (const std::int32_t node : candidates_) try_to_join(node);
   orient();
 }

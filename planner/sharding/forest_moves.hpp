@@ -4,13 +4,23 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <span>
 #include <vector>
 
+#include "core/base/random.hpp"
 #include "planner/sharding/strategy_graph.hpp"
 
 namespace meshwright {
+
+/// A sequence of pseudorandom numbers.
+class Chance {
+ public:
+  explicit Chance(std::uint64_t seed) : state_(mixed_bits(seed)) {}
+  std::uint64_t next() { return mixed_bits(state_++); }
+
+ private:
+  std::uint64_t state_;
+};
 
 class ForestMoves {
  public:
@@ -32,7 +42,7 @@ class ForestMoves {
   void orient();
 
   const StrategyGraph& graph_;
-  std::mt19937_64 random_;
+  Chance random_;
   std::vector<std::int32_t> candidates_, order_;  ///< order_: parents before children
   std::vector<std::int32_t> tree_;                ///< union-find; -1: not in the forest
   std::vector<std::int32_t> parent_;  ///< index into the neighbors of the node; -1: root

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <utility>
 
 #include "planner/sharding/forest_moves.hpp"
@@ -15,7 +13,6 @@
 namespace meshwright {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kNoCost = std::numeric_limits<double>::infinity();
 
 class ShardingSearch {
@@ -23,8 +20,6 @@ class ShardingSearch {
   ShardingSearch(const ShardingProblem& problem, const ShardingOptions& options)
       : problem_(problem),
         options_(options),
-        end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(options.time_limit.value))),
         graph_(problem),
         memory_(problem),
         messages_(graph_),
@@ -40,7 +35,7 @@ class ShardingSearch {
       raise_prices();
       price_memory();
     }
-    if (best_.empty()) find_any_that_fits(end_);
+    if (best_.empty()) find_any_that_fits(1);
     while (!is_done() && !best_.empty()) move_within_memory();
     return result();
   }
@@ -48,9 +43,12 @@ class ShardingSearch {
  private:
   // ---- ends ----
 
-  bool is_out_of_time() {
-    return steps_ >= options_.steps || Clock::now() >= end_ || options_.is_over();
+  /// Share of the steps or of the time.
+  double used() const {
+    return std::max(static_cast<double>(steps_) / static_cast<double>(options_.steps),
+                    options_.time_used());
   }
+  bool is_out_of_time() const { return used() >= 1; }
   bool is_done() { return is_out_of_time() || best_cost_ <= std::ceil(bound_ - kBoundSlack); }
 
   /// Sums of doubles are rounded; costs are whole.
@@ -146,8 +144,7 @@ class ShardingSearch {
   /// From nothing, in large steps, until something fits or a part of the time is over.
   void raise_prices() {
     constexpr int kPart = 3;
-    const Clock::time_point end = Clock::now() + (end_ - Clock::now()) / kPart;
-    find_any_that_fits(end);
+    find_any_that_fits(used() + (1 - used()) / kPart);
   }
 
   /// Subgradient ascent: raises the multipliers of times above the limit, lowers those below it.
@@ -157,9 +154,9 @@ class ShardingSearch {
     double best_bound = -kNoCost;
     int since_better = 0;
     std::vector<double> best_multipliers = multipliers_;
-    const Clock::time_point begin = Clock::now();
+    const double end = used() + (1 - used()) / 2;
     for (int i = 0; i < kMostSteps && !is_done(); ++i, ++steps_) {
-      if (Clock::now() - begin > (end_ - begin) / 2) break;  // the rest is for moves
+      if (used() > end) break;  // the rest is for moves
       set_prices(1);
       const double bound = bound_at_prices(3);
       if (bound > best_bound) {
@@ -239,8 +236,8 @@ class ShardingSearch {
     return 1e-2 * scale / std::max(1.0, at_limit);
   }
 
-  void find_any_that_fits(Clock::time_point end) {
-    while (best_.empty() && !is_out_of_time() && Clock::now() < end) {
+  void find_any_that_fits(double end) {
+    while (best_.empty() && used() < std::min(1.0, end)) {
       ++steps_;
       raise(memory_.usages_of(chosen_));
       set_prices(1);
@@ -254,12 +251,12 @@ class ShardingSearch {
     ++steps_;
     constexpr std::array<double, 6> kFactors{1, 1, 0.5, 0.8, 1.25, 2};
     constexpr std::array<double, 6> kSizes{1.0, 0.3, 0.1, 0.03, 0.01, 0.003};
-    const double factor = memory_.has_limit() ? kFactors[random_() % kFactors.size()] : 0;
+    const double factor = memory_.has_limit() ? kFactors[random_.next() % kFactors.size()] : 0;
     if (factor != factor_) {
       factor_ = factor;
       set_prices(factor);
     }
-    const double size = kSizes[random_() % kSizes.size()];
+    const double size = kSizes[random_.next() % kSizes.size()];
     const auto most =
         static_cast<std::size_t>(std::max(8.0, size * static_cast<double>(graph_.node_count())));
     moves_.choose_forest(most);
@@ -273,12 +270,11 @@ class ShardingSearch {
 
   const ShardingProblem& problem_;
   const ShardingOptions& options_;
-  Clock::time_point end_;
   StrategyGraph graph_;
   MemoryProfile memory_;
   MessagePassing messages_;
   ForestMoves moves_;
-  std::mt19937_64 random_;
+  Chance random_;
   std::vector<double> multipliers_;  ///< by time
   std::vector<double> prices_;       ///< by strategy of all nodes
   std::vector<double> sums_;

@@ -6,18 +6,17 @@
 #include <functional>
 #include <optional>
 
-#include "core/base/units.hpp"
 #include "core/model/sharding_problem.hpp"
 #include "planner/sharding/strategy_graph.hpp"
 
 namespace meshwright {
 
 struct ShardingOptions {
-  Seconds time_limit{10.0};
-  /// Steps of the search; with the same seed and steps, and enough time, results are equal.
-  std::int64_t steps = INT64_MAX;
+  /// With the same seed and steps results are equal, unless `time_used` ends the search.
+  std::int64_t steps = 10'000;
   std::uint64_t seed = 1;
-  std::function<bool()> is_over = [] { return false; };  ///< polled; true: end early
+  /// Share of the time that the search may take; from 1 on it ends. Polled in every step.
+  std::function<double()> time_used = [] { return 0.0; };
 };
 
 struct ShardingChoice {
@@ -33,7 +32,7 @@ struct ShardingResult {
   bool is_optimal() const { return best && best->cost <= lower_bound; }
 };
 
-/// Searches until the result is optimal or a limit is reached.
+/// Searches until the result is optimal, or steps or time are used up.
 ShardingResult search_sharding(const ShardingProblem& problem, const ShardingOptions& options = {});
 
 /// Exact: from the costs of the problem itself. Forbidden pairs cost kForbiddenCost once in all.
