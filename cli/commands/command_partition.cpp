@@ -9,6 +9,7 @@
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/partition/model_graph.hpp"
 #include "cli/partition/partition_report.hpp"
+#include "cli/partition/partition_step.hpp"
 #include "cli/partition/pipedream_report.hpp"
 #include "cli/partition/replication_report.hpp"
 #include "cli/partition/sharding_report.hpp"
@@ -16,9 +17,8 @@
 #include "core/base/parse_quantity.hpp"
 #include "core/base/split_at_commas.hpp"
 #include "core/formats/file.hpp"
-#include "core/formats/gzip.hpp"
+#include "core/formats/pftrace.hpp"
 #include "models/graphs/graph_files.hpp"
-#include "models/onnx/onnx.hpp"
 
 namespace meshwright {
 namespace {
@@ -30,7 +30,7 @@ constexpr CountRange kTimeLimitRange{.smallest = 1, .largest = 1 << 20};
 constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
 
 struct PartitionFlags {
-  std::string graph, devices, memory, bandwidth;
+  std::string graph, devices, memory, bandwidth, timeline;
   std::optional<int> hosts, microbatches, time_limit;
   ModelGraphFlags model;
   OutputFlags output;
@@ -62,6 +62,8 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
             "IOPDDL: seconds to search (default: 10)");
   add_model_graph_flags(*command, flags.model);
+  add_value(*command, "--timeline", flags.timeline, "FILE",
+            "ONNX: write the simulated training step to FILE (Perfetto trace)");
   add_report_flags(*command, flags.output, "the names of the nodes of every stage");
   command->footer(
       "Every stage has consecutive nodes of the graph: whatever a stage reads is computed there "
@@ -172,7 +174,7 @@ Outcome show(const PartitionFlags& flags, const PartitionProblem& problem,
 }
 
 Outcome show(const PartitionFlags& flags, const ReplicationProblem& problem,
-             const std::optional<ReplicationPartition>& partition) {
+             const std::optional<ReplicationPartition>& partition, const Document& step = {}) {
   if (!partition)
     return no_partition(
         flags.output.json ? no_replication_json(problem) : no_replication_text(problem),
@@ -181,7 +183,7 @@ Outcome show(const PartitionFlags& flags, const ReplicationProblem& problem,
     write_file(flags.output.file, stage_map_json(*partition, problem));
   if (flags.output.file == "-") return {};
   return outcome_of(flags.output.json ? replication_json(*partition, problem)
-                                      : replication_text(*partition, problem, flags.graph),
+                                      : replication_text(*partition, problem, flags.graph) + step,
                     flags.output);
 }
 
@@ -247,6 +249,28 @@ Outcome with_notes(Outcome outcome, const PricedModel& model, std::size_t groups
   return outcome;
 }
 
+Outcome partition_training(const PartitionFlags& flags, const PricedModel& model,
+                           const std::string& where) {
+  const auto priced = price_training(model.graph, *model.cost, model.devices, where);
+  const std::size_t groups =
+      priced.is_exact ? model.graph.nodes.size() : std::size_t{kMostTrainingGroups};
+  const auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+  if (!partition) return with_notes(show(flags, priced.problem, {}), model, groups, flags.output);
+  const TrainingPartition all = expand(model.graph, priced, *partition);
+  const std::optional<Prediction> step = partition_step(model, priced, all);
+  if (!flags.timeline.empty() && !step)
+    refuse_flag(
+        "--timeline",
+        fmt::format("{} micro-batches are too many to simulate each", all.problem.microbatches),
+        "set --microbatches to fewer");
+  if (!flags.timeline.empty())
+    write_file(flags.timeline, to_pftrace(timeline_of(*step, model, flags.graph)));
+  Outcome outcome = show(flags, all.problem, all.partition,
+                         step ? step_text(*step, all.problem.microbatches) : Document());
+  if (flags.output.json && !outcome.text.empty()) outcome.text = with_step(outcome.text, step);
+  return with_notes(std::move(outcome), model, groups, flags.output);
+}
+
 Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
   refuse_if(flags.hosts.has_value(), "--hosts", "ONNX");
   refuse_if(!flags.bandwidth.empty(), "--bandwidth", "ONNX");
@@ -256,6 +280,7 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
   const PricedModel model = price_model(file, flags.model, devices);
   if (!flags.model.costs_file.empty()) write_file(flags.model.costs_file, node_costs_csv(model));
   if (flags.model.inference) {
+    refuse_if(!flags.timeline.empty(), "--timeline", "ONNX for inference");
     const PartitionProblem problem =
         price_inference(model.graph, *model.cost, model.devices, file.where);
     const std::size_t groups = std::min(model.graph.nodes.size(), kMostInferenceGroups);
@@ -263,33 +288,20 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
     if (found) found = expand(model.graph, problem, std::move(*found));
     return with_notes(show(flags, problem, found), model, groups, flags.output);
   }
-  const auto priced = price_training(model.graph, *model.cost, model.devices, file.where);
-  const std::size_t groups =
-      priced.is_exact ? model.graph.nodes.size() : std::size_t{kMostTrainingGroups};
-  const auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
-  if (!partition) return with_notes(show(flags, priced.problem, {}), model, groups, flags.output);
-  const TrainingPartition all = expand(model.graph, priced, *partition);
-  return with_notes(show(flags, all.problem, all.partition), model, groups, flags.output);
-}
-
-/// ONNX files may hold weights, and sharding problems matrices.
-std::string read_graph(const std::string& path, const std::string& where) {
-  constexpr std::size_t kLargestGraphFile = std::size_t{512} << 20;
-  std::string bytes =
-      read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestGraphFile);
-  return is_gzip(bytes) ? decompress_gzip(bytes, where, kLargestGraphFile) : bytes;
+  return partition_training(flags, model, file.where);
 }
 
 Outcome run_partition(const PartitionFlags& flags) {
   if (flags.graph.empty())
     refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
-  const std::string where = flags.graph == "-" ? "standard input" : flags.graph;
-  const NamedText file{.name = where, .where = where, .text = read_graph(flags.graph, where)};
+  const NamedText file = read_graph_file(flags.graph);
   if (is_model_graph(file)) return partition_model(flags, file);
   refuse_model_graph_flags(flags.model);
   OperatorGraph graph = read_operator_graph(file);
   if (!std::holds_alternative<ShardingProblem>(graph) && flags.time_limit)
     refuse_flag("--time-limit", "can only be used with a graph of IOPDDL", "remove it");
+  if (!flags.timeline.empty())
+    refuse_flag("--timeline", "can only be used with an ONNX or PyTorch model", "remove it");
   return std::visit(
       [&](auto& problem) {
         apply(flags, problem);

@@ -50,6 +50,7 @@ Outcome plan_sizes(const PlanFlags& flags, const PlanRequest& request,
 }
 
 Outcome run_plan(const PlanFlags& flags) {
+  if (!flags.graph.file.empty()) return plan_graph(graph_plan_request(flags), flags.output);
   const PlanRequest request = plan_request(flags);
   std::vector<PlanModel> models;
   for (const std::string& name : request.models) models.push_back(load_plan_model(name));

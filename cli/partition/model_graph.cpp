@@ -12,6 +12,8 @@
 #include "cli/terminal/table.hpp"
 #include "core/base/number_from_text.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/gzip.hpp"
 #include "models/load/load.hpp"
 #include "models/onnx/onnx.hpp"
 #include "simulator/cost/device_cost_model.hpp"
@@ -109,6 +111,16 @@ void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags) {
             "write FLOPs, bytes and times of all nodes to FILE (CSV)");
 }
 
+NamedText read_graph_file(const std::string& path) {
+  // ONNX files may hold weights, and sharding problems matrices.
+  constexpr std::size_t kLargestGraphFile = std::size_t{512} << 20;
+  const std::string where = path == "-" ? "standard input" : path;
+  std::string bytes =
+      read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestGraphFile);
+  if (is_gzip(bytes)) bytes = decompress_gzip(bytes, where, kLargestGraphFile);
+  return {.name = where, .where = where, .text = std::move(bytes)};
+}
+
 bool is_model_graph(const NamedText& file) { return looks_like_onnx(file.text); }
 
 void refuse_model_graph_flags(const ModelGraphFlags& flags) {
@@ -124,16 +136,15 @@ void refuse_model_graph_flags(const ModelGraphFlags& flags) {
 
 PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
                         const DeviceFlags& device_flags) {
-  const Cluster cluster = load_cluster(flags);
+  PricedModel model{.graph = {}, .cluster = load_cluster(flags), .cost = {}, .devices = {}};
   const OnnxOptions options{.dimensions = dimensions_of(flags.dimensions),
                             .dtype = flags.dtype.value_or(Dtype::kBf16),
                             .is_training = !flags.inference,
                             .allows_unknown_operators = flags.unknown_operators == kMemoryBound};
-  check_dtype(options.dtype, cluster);
-  PricedModel model;
-  model.devices = devices_of(cluster, device_flags);
+  check_dtype(options.dtype, model.cluster);
+  model.devices = devices_of(model.cluster, device_flags);
   model.graph = read_onnx(file, options);
-  model.cost = make_device_cost_model(cluster);
+  model.cost = make_device_cost_model(model.cluster);
   return model;
 }
 

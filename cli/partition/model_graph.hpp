@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/dtype.hpp"
+#include "core/cluster/cluster.hpp"
 #include "core/cost/cost_model.hpp"
 #include "core/model/kernel_graph.hpp"
 #include "models/text/named_text.hpp"
@@ -36,6 +37,7 @@ struct DeviceFlags {
 /// A model with the cost model and devices that its graph is priced with.
 struct PricedModel {
   KernelGraph graph;
+  Cluster cluster;
   std::unique_ptr<CostModel> cost;
   GraphDevices devices;
 };
@@ -43,6 +45,9 @@ struct PricedModel {
 /// missing options.
 PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
                         const DeviceFlags& devices);
+
+/// A graph in any format, uncompressed; "-": standard input.
+NamedText read_graph_file(const std::string& path);
 
 /// True if the options of this file are needed to read a graph.
 bool is_model_graph(const NamedText& file);

@@ -59,6 +59,23 @@ std::string reason_of_no_replication(const ReplicationProblem& problem) {
 
 }  // namespace
 
+Table replicated_stages_table(const ReplicationPartition& partition,
+                              const ReplicationProblem& problem) {
+  Table table = empty_table("stage", "nodes", "data", "tensor", "in flight", "time", "memory",
+                            left_aligned("variants"), left_aligned("first node"));
+  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
+    const ReplicatedStage& stage = partition.stages[s];
+    table.rows.push_back({fmt::format("{}", s),
+                          grouped(static_cast<std::int64_t>(stage.nodes.size())),
+                          fmt::format("{}", stage.data), fmt::format("{}", stage.tensor),
+                          fmt::format("{}", stage.inflight),
+                          fmt::format("{:.6g} ms", stage.time.value * kMilliseconds),
+                          to_text(stage.memory), counts_text(variants_of(stage, problem)),
+                          problem.nodes[static_cast<std::size_t>(stage.nodes.front())].name});
+  }
+  return table;
+}
+
 Document replication_text(const ReplicationPartition& partition, const ReplicationProblem& problem,
                           const std::string& name) {
   std::string text =
@@ -74,19 +91,7 @@ Document replication_text(const ReplicationPartition& partition, const Replicati
                       verdict);
   text += fmt::format("searched: {} down-sets; used: {}\n\n", grouped(partition.down_sets),
                       count_text(static_cast<std::size_t>(partition.devices), "device"));
-  Table table = empty_table("stage", "nodes", "data", "tensor", "in flight", "time", "memory",
-                            left_aligned("variants"), left_aligned("first node"));
-  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
-    const ReplicatedStage& stage = partition.stages[s];
-    table.rows.push_back({fmt::format("{}", s),
-                          grouped(static_cast<std::int64_t>(stage.nodes.size())),
-                          fmt::format("{}", stage.data), fmt::format("{}", stage.tensor),
-                          fmt::format("{}", stage.inflight),
-                          fmt::format("{:.6g} ms", stage.time.value * kMilliseconds),
-                          to_text(stage.memory), counts_text(variants_of(stage, problem)),
-                          problem.nodes[static_cast<std::size_t>(stage.nodes.front())].name});
-  }
-  return Document(std::move(text)) + std::move(table);
+  return Document(std::move(text)) + replicated_stages_table(partition, problem);
 }
 
 std::string replication_json(const ReplicationPartition& partition,

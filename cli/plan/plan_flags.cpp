@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 
 #include "cli/flags/amounts.hpp"
 #include "cli/flags/help_formatter.hpp"
@@ -35,7 +37,28 @@ constexpr const char* kPlanFooter =
     "  meshwright plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64..1024 --tokens 15T \\\n"
     "      --deadline 60d --global-batch 1024 --seq 8192\n"
     "  meshwright plan --model ./config.json --cluster dgx-h100 --gpus 64 --global-batch 128 \\\n"
-    "      --seq 4096 --fix --tp 4 --recompute none --json";
+    "      --seq 4096 --fix --tp 4 --recompute none --json\n"
+    "  meshwright plan --graph resnet50.onnx --cluster dgx-a100 --gpus 8 --global-batch 1024";
+
+/// The options of plans of a graph.
+constexpr std::array kGraphPlanOptions{"--graph", "--batch-dim",    "--dim",    "--cluster",
+                                       "--gpus",  "--global-batch", "--dtype",  "--micro-batch",
+                                       "--top",   "--json",         "--format", "--output"};
+
+void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
+  flags.command = &command;
+  const OptionGroup group(command, "Graphs of operators");
+  add_value(
+      command, "--graph", flags.file, "FILE",
+      "ONNX or PyTorch model to train instead of --model: stages and their replicas, for every "
+      "micro-batch size; -o: the names of the nodes of every stage");
+  add_value(command, "--batch-dim", flags.batch_dimension, "NAME",
+            "symbolic dimension of the inputs that is the micro-batch (default: batch)");
+  command
+      .add_option("--dim", flags.dimensions, "size of another symbolic dimension, such as seq=512")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
 
 void add_plan_batch_flags(CLI::App& command, PlanFlags& flags) {
   const OptionGroup group(command, kBatchOptions);
@@ -165,12 +188,35 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
     command->add_flag("--fix", flags.fix,
                       "no effect: options given on the command line are always fixed");
   }
+  add_graph_flags(*command, flags.graph);
   add_run_cost_flags(*command, flags);
   add_failure_flags(*command, flags.failures);
   add_choice_flags(*command, flags.choices);
   add_report_flags(*command, flags.output, "the best plan");
   command->footer(kPlanFooter);
   return command;
+}
+
+GraphPlanRequest graph_plan_request(const PlanFlags& flags) {
+  for (const CLI::Option* option : flags.graph.command->get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && !std::ranges::count(kGraphPlanOptions, name))
+      refuse_flag(name, "cannot be used with --graph",
+                  fmt::format("remove it; a graph has {}", fmt::join(kGraphPlanOptions, " ")));
+  }
+  GraphPlanRequest request{.file = flags.graph.file,
+                           .model = {},
+                           .batch_dimension = flags.graph.batch_dimension,
+                           .gpus = {},
+                           .micro_batch = flags.choices.micro_batch,
+                           .global_batch = global_batch_of(flags),
+                           .top = flags.top.value_or(10)};
+  request.model.cluster = flags.sources.cluster;
+  request.model.dimensions = flags.graph.dimensions;
+  request.model.dtype = flags.choices.dtype;
+  if (!flags.gpus.empty())
+    request.gpus = static_cast<int>(parse_count("--gpus", flags.gpus, kGpuRange));
+  return request;
 }
 
 PlanRequest plan_request(const PlanFlags& flags) {

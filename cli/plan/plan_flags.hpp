@@ -10,10 +10,18 @@
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/variation_flags.hpp"
 #include "cli/job/job.hpp"
+#include "cli/partition/graph_plan_report.hpp"
 #include "planner/sizing/cluster_sizes.hpp"
 #include "planner/sizing/run_cost.hpp"
 
 namespace meshwright {
+
+/// Of plans of a graph of operators.
+struct GraphPlanFlags {
+  std::string file, batch_dimension = "batch";
+  std::vector<std::string> dimensions;
+  const CLI::App* command = nullptr;  ///< knows which options were given
+};
 
 /// Unparsed where a word or a list is allowed; empty: not given.
 struct PlanFlags {
@@ -24,6 +32,7 @@ struct PlanFlags {
   std::optional<int> top, threads, time_limit;
   bool fix = false, why = false, sensitivity = false;
   FixedChoices choices;
+  GraphPlanFlags graph;
   OutputFlags output;
 };
 
@@ -42,6 +51,9 @@ struct PlanRequest {
 
 /// UsageError for values that cannot be parsed, and options that are missing or conflict.
 PlanRequest plan_request(const PlanFlags& flags);
+
+/// The graph of --graph. UsageError for options that are missing, or have no meaning for a graph.
+GraphPlanRequest graph_plan_request(const PlanFlags& flags);
 
 /// True if the answer is one search: one model on one cluster, at one size, without a deadline.
 bool is_single_search(const PlanRequest& request);

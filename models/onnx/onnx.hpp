@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/model/kernel_graph.hpp"
 #include "models/text/named_text.hpp"
@@ -31,5 +32,8 @@ bool looks_like_onnx(std::string_view bytes);
 /// layouts of parameters. A node without name gets the name of its first output. Weights are not
 /// read, and may be missing.
 KernelGraph read_onnx(const NamedText& file, const OnnxOptions& options = {});
+
+/// Names of the dimensions of inputs that have no value in the file, in their order, each once.
+std::vector<std::string> symbolic_dimensions(const NamedText& file);
 
 }  // namespace meshwright

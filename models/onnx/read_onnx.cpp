@@ -27,6 +27,11 @@ std::vector<std::int32_t> without_repeats(std::vector<std::int32_t> indices) {
   return indices;
 }
 
+std::string name_of_dimension(const DeclaredTensor& input, std::size_t axis) {
+  const DeclaredDimension& declared = (*input.dims)[axis];
+  return declared.name.empty() ? fmt::format("{}:{}", input.name, axis) : declared.name;
+}
+
 class KernelGraphReader {
  public:
   KernelGraphReader(const Graph& graph, const std::string& where, const OnnxOptions& options);
@@ -129,8 +134,7 @@ void KernelGraphReader::declare_initializers() {
 std::int64_t KernelGraphReader::dimension(const DeclaredTensor& input, std::size_t axis) {
   const DeclaredDimension& declared = (*input.dims)[axis];
   if (declared.value) return *declared.value;
-  const std::string name =
-      declared.name.empty() ? fmt::format("{}:{}", input.name, axis) : declared.name;
+  const std::string name = name_of_dimension(input, axis);
   const auto given = options_.dimensions.find(name);
   if (given != options_.dimensions.end()) return given->second;
   const std::string shown = printable_text(name);
@@ -454,6 +458,18 @@ KernelsAndTensors read_kernels(const Graph& graph, const std::string& where,
 }  // namespace onnx
 
 bool looks_like_onnx(std::string_view bytes) { return onnx::looks_like_onnx(bytes); }
+
+std::vector<std::string> symbolic_dimensions(const NamedText& file) {
+  std::vector<std::string> names;
+  const onnx::Graph graph = onnx::parse_onnx(file.text, file.where);
+  for (const onnx::DeclaredTensor& input : graph.inputs)
+    for (std::size_t axis = 0; input.dims && axis < input.dims->size(); ++axis) {
+      if ((*input.dims)[axis].value) continue;
+      std::string name = onnx::name_of_dimension(input, axis);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  return names;
+}
 
 KernelGraph read_onnx(const NamedText& file, const OnnxOptions& options) {
   const onnx::Graph graph = onnx::parse_onnx(file.text, file.where);

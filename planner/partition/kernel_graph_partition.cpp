@@ -7,14 +7,13 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "planner/partition/indices.hpp"
 #include "planner/partition/merge_nodes.hpp"
 
 namespace meshwright {
 namespace {
 
 constexpr double kLongestSeconds = 1e6;  ///< per micro-batch
-
-std::size_t index(std::int32_t v) { return static_cast<std::size_t>(v); }
 
 void check_times(const std::vector<Seconds>& times, const std::string& where) {
   Seconds total;
@@ -79,8 +78,8 @@ Views find_views(const KernelGraph& graph) {
   std::vector<const KernelGraphEdge*> input(count, nullptr);
   std::vector<int> inputs(count, 0);
   for (const KernelGraphEdge& edge : graph.edges) {
-    input[index(edge.target)] = &edge;
-    ++inputs[index(edge.target)];
+    input[to_index(edge.target)] = &edge;
+    ++inputs[to_index(edge.target)];
   }
   Views views{.group = std::vector<std::int32_t>(count), .shown = std::vector(count, kNone)};
   std::int32_t groups = 0;
@@ -89,9 +88,9 @@ Views find_views(const KernelGraph& graph) {
     const bool is_view = node.forward.empty() && node.backward.empty() && inputs[v] == 1 &&
                          node.output == input[v]->bytes && node.saved == Bytes(0) &&
                          node.parameters + node.tied_parameters == 0;
-    views.group[v] = is_view ? views.group[index(input[v]->source)] : groups++;
+    views.group[v] = is_view ? views.group[to_index(input[v]->source)] : groups++;
     if (!is_view) continue;
-    const std::int32_t shown = views.shown[index(input[v]->source)];
+    const std::int32_t shown = views.shown[to_index(input[v]->source)];
     views.shown[v] = shown == kNone ? input[v]->tensor : shown;
   }
   return views;
@@ -102,9 +101,9 @@ std::vector<GroupTensor> tensors_between(const KernelGraph& graph,
                                          const std::vector<std::int32_t>& shown) {
   std::map<std::int32_t, GroupTensor> by_id;
   for (const KernelGraphEdge& edge : graph.edges) {
-    const std::int32_t source = group[index(edge.source)], target = group[index(edge.target)];
+    const std::int32_t source = group[to_index(edge.source)], target = group[to_index(edge.target)];
     if (source == target) continue;
-    const std::int32_t seen = shown[index(edge.source)];
+    const std::int32_t seen = shown[to_index(edge.source)];
     GroupTensor& tensor = by_id[seen < 0 ? edge.tensor : seen];
     tensor.source = source;
     tensor.bytes = edge.bytes;
@@ -198,15 +197,16 @@ struct TrainingGroups {
 };
 TrainingGroups group_nodes(const KernelGraph& graph, const std::vector<Seconds>& times) {
   Views views = find_views(graph);
-  std::vector<Seconds> sums(1 + index(*std::ranges::max_element(views.group)));
-  for (std::size_t v = 0; v < times.size(); ++v) sums[index(views.group[v])] += times[v];
+  std::vector<Seconds> sums(1 + to_index(*std::ranges::max_element(views.group)));
+  for (std::size_t v = 0; v < times.size(); ++v) sums[to_index(views.group[v])] += times[v];
   std::vector<PartitionEdge> edges;
   for (const KernelGraphEdge& edge : graph.edges) {
-    const PartitionEdge between{views.group[index(edge.source)], views.group[index(edge.target)]};
+    const PartitionEdge between{views.group[to_index(edge.source)],
+                                views.group[to_index(edge.target)]};
     if (between.source != between.target) edges.push_back(between);
   }
   const std::vector<std::int32_t> merged = merge_nodes(sums, edges, kMostTrainingGroups);
-  for (std::int32_t& group : views.group) group = merged[index(group)];
+  for (std::int32_t& group : views.group) group = merged[to_index(group)];
   return {std::move(views.group), std::move(views.shown), sums.size() <= kMostTrainingGroups};
 }
 
@@ -262,10 +262,10 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
   TrainingGroups groups = group_nodes(graph, times);
   priced.group = std::move(groups.group);
   priced.is_exact = groups.is_exact;
-  std::vector<GroupCost> costs(1 +
-                               index(*std::max_element(priced.group.begin(), priced.group.end())));
+  std::vector<GroupCost> costs(
+      1 + to_index(*std::max_element(priced.group.begin(), priced.group.end())));
   for (std::size_t v = 0; v < graph.nodes.size(); ++v) {
-    GroupCost& group = costs[index(priced.group[v])];
+    GroupCost& group = costs[to_index(priced.group[v])];
     if (group.name.empty()) group.name = graph.nodes[v].name;
     group.forward += forward[v];
     group.backward += backward[v];
@@ -274,7 +274,7 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
   }
   std::vector<GroupTensor> tensors = tensors_between(graph, priced.group, groups.shown);
   for (const GroupTensor& tensor : tensors)
-    for (const std::int32_t reader : tensor.readers) costs[index(reader)].read += tensor.bytes;
+    for (const std::int32_t reader : tensor.readers) costs[to_index(reader)].read += tensor.bytes;
   ReplicationProblem& problem = priced.problem;
   for (const GroupCost& group : costs)
     problem.nodes.push_back(replication_node(group, graph.dtype));
@@ -299,7 +299,7 @@ TrainingPartition expand(const KernelGraph& graph,
   TrainingPartition result{.problem = priced.problem, .partition = partition};
   result.problem.nodes.clear();
   for (std::size_t v = 0; v < graph.nodes.size(); ++v) {
-    result.problem.nodes.push_back(priced.problem.nodes[index(priced.group[v])]);
+    result.problem.nodes.push_back(priced.problem.nodes[to_index(priced.group[v])]);
     result.problem.nodes.back().name = graph.nodes[v].name;
   }
   result.problem.edges.clear();
@@ -313,14 +313,14 @@ TrainingPartition expand(const KernelGraph& graph,
   std::vector<std::int32_t> variant_of(priced.problem.nodes.size(), 0);
   for (std::size_t s = 0; s < partition.stages.size(); ++s)
     for (std::size_t i = 0; i < partition.stages[s].nodes.size(); ++i) {
-      const std::size_t node = index(partition.stages[s].nodes[i]);
+      const std::size_t node = to_index(partition.stages[s].nodes[i]);
       stage_of[node] = static_cast<std::int32_t>(s);
       variant_of[node] = partition.stages[s].variant[i];
     }
   for (ReplicatedStage& stage : result.partition.stages) stage.nodes.clear(), stage.variant.clear();
   for (std::size_t v = 0; v < graph.nodes.size(); ++v) {
-    const std::size_t group = index(priced.group[v]);
-    ReplicatedStage& stage = result.partition.stages[index(stage_of[group])];
+    const std::size_t group = to_index(priced.group[v]);
+    ReplicatedStage& stage = result.partition.stages[to_index(stage_of[group])];
     stage.nodes.push_back(static_cast<std::int32_t>(v));
     stage.variant.push_back(variant_of[group]);
   }

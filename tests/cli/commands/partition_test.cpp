@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/program_fixture.hpp"
 #include "tests/models/onnx/onnx_file.hpp"
@@ -171,6 +172,65 @@ TEST_F(PartitionProgram, ReadsOnnxModels) {
   EXPECT_EQ(json["model"]["backward_flop"], 2 * 256 * (8192 + 2 * 4096));
   std::ifstream file(path("stages.json"));
   EXPECT_EQ(Json::parse(file), (Json{{"0", {"first", "activation", "second"}}}));
+}
+
+/// One device: 4 micro-batches, forward and backward, and an update.
+TEST_F(PartitionProgram, SimulatesTheTrainingStepOfAModel) {
+  write_onnx(path("model.onnx"));
+  const ProgramRun text = run({"partition", "model.onnx", "--cluster", "dgx-a100", "--dim",
+                               "batch=256", "--devices", "1", "--timeline", "step.pftrace"});
+  EXPECT_EQ(text.exit_code, 0) << text.standard_error;
+  EXPECT_THAT(text.standard_output, HasSubstr("for 4 micro-batches, simulated"));
+  const ProgramRun timeline = run({"show", "step.pftrace"});
+  EXPECT_THAT(timeline.standard_output, HasSubstr("spans           9\n"));
+  const Json json = Json::parse(run({"partition", "model.onnx", "--cluster", "dgx-a100", "--dim",
+                                     "batch=256", "--devices", "1", "--json"})
+                                    .standard_output);
+  EXPECT_GE(json["step"]["step_ns"].get<double>(),
+            4 * json["time_per_microbatch_ns"].get<double>() - 1);
+  EXPECT_EQ(run({"partition", "graph.json", "--timeline", "step.pftrace"}).exit_code, 2);
+}
+
+TEST_F(PartitionProgram, PlansAModelForEveryMicroBatchSize) {
+  write_onnx(path("model.onnx"));
+  const std::vector<std::string> plan{"plan",      "--graph",        "model.onnx",
+                                      "--cluster", "dgx-a100",       "--gpus",
+                                      "2",         "--global-batch", "96"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), plan.begin(), plan.end());
+    return run(more);
+  };
+  const ProgramRun result = with({"--json", "--top", "100", "-o", "stages.json"});
+  EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+  const Json plans = Json::parse(result.standard_output)["plans"];
+  std::set<int> micro_batches;
+  for (const Json& each : plans) micro_batches.insert(each["micro_batch"].get<int>());
+  EXPECT_EQ(micro_batches, (std::set<int>{1, 2, 4, 8, 16, 32}));
+  for (std::size_t i = 1; i < plans.size(); ++i)
+    EXPECT_LE(plans[i - 1]["step_ns"], plans[i]["step_ns"]);
+  std::ifstream file(path("stages.json"));
+  EXPECT_EQ(Json::parse(file), Json::parse(result.standard_output)["stage_map"]);
+  for (const Json& each :
+       Json::parse(with({"--json", "--micro-batch", "48"}).standard_output)["plans"])
+    EXPECT_EQ(each["micro_batch"], 48);
+}
+
+TEST_F(PartitionProgram, NamesWhatAPlanOfAModelLacks) {
+  write_onnx(path("model.onnx"));
+  const auto error_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"plan", "--graph", "model.onnx", "--cluster", "dgx-a100"};
+    all.insert(all.end(), more.begin(), more.end());
+    const ProgramRun result = run(all);
+    EXPECT_EQ(result.exit_code, 2) << result.standard_output;
+    return result.standard_error;
+  };
+  EXPECT_THAT(error_of({}), HasSubstr("--global-batch: missing required option"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--tp", "2"}),
+              HasSubstr("--tp: cannot be used with --graph"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--micro-batch", "3"}),
+              HasSubstr("3 does not divide the global batch size 8"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--batch-dim", "n"}),
+              HasSubstr("the graph has no symbolic dimension 'n'"));
 }
 
 TEST_F(PartitionProgram, WritesTheCostsOfTheNodesOfAModel) {

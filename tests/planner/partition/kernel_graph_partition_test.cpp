@@ -5,49 +5,12 @@
 
 #include "core/base/random.hpp"
 #include "tests/complaints.hpp"
+#include "tests/planner/partition/kernel_graphs.hpp"
 
 namespace meshwright {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// A kernel takes a microsecond per byte, a message a microsecond per byte and two more.
-class ByteCost final : public CostModel {
- public:
-  Seconds time_of(const Kernel& kernel) const override {
-    return Seconds(1e-6 * static_cast<double>(kernel.memory_traffic.value));
-  }
-  Seconds time_of(const Collective&) const override { return {}; }
-  TransferCost cost_of(const Transfer& transfer) const override {
-    return {Seconds(2e-6), Seconds(1e-6 * static_cast<double>(transfer.bytes.value))};
-  }
-  std::string provenance() const override { return "bytes"; }
-};
-
-Kernel kernel(Phase phase, std::int64_t bytes) {
-  Kernel made;
-  made.phase = phase;
-  made.memory_traffic = Bytes(bytes);
-  return made;
-}
-
-KernelGraphNode node(const std::string& name, std::int64_t forward, std::int64_t backward) {
-  return {.name = name,
-          .operation = "op",
-          .forward = {kernel(Phase::kForward, forward)},
-          .backward = {kernel(Phase::kBackwardInput, backward)},
-          .output = Bytes(10),
-          .saved = Bytes(50),
-          .parameters = 2,
-          .tied_parameters = 1};
-}
-
-/// a -> b, a -> c, b -> c: a residual connection. Tensor 0 is read twice.
-KernelGraph residual() {
-  return {.nodes = {node("a", 100, 200), node("b", 40, 60), node("c", 30, 70)},
-          .edges = {{0, 1, 0, Bytes(10)}, {0, 2, 0, Bytes(10)}, {1, 2, 1, Bytes(20)}},
-          .dtype = Dtype::kBf16};
-}
 
 constexpr std::int64_t kMicrosecond = 1'000'000;  // in ticks
 

@@ -1,0 +1,214 @@
+#include "cli/partition/graph_plan_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags/usage_error.hpp"
+#include "cli/partition/partition_step.hpp"
+#include "cli/partition/replication_report.hpp"
+#include "cli/partition/report_json.hpp"
+#include "cli/reports/report.hpp"
+#include "cli/terminal/interrupt.hpp"
+#include "cli/terminal/table.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "models/onnx/onnx.hpp"
+#include "planner/partition/graph_plan.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Powers of two up to this size are searched.
+constexpr std::int64_t kLargestSearchedMicroBatch = 1024;
+
+constexpr const char* kGroupsNote =
+    "The graph has more operators than are searched: some stay together.\n";
+
+struct SizedPlan {
+  std::int64_t micro_batch = 1;
+  GraphPlan plan;
+};
+
+struct GraphPlans {
+  PricedModel model;  ///< of the last micro-batch size
+  std::vector<SizedPlan> plans;
+  int sizes = 0;
+};
+
+std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool is_symbolic) {
+  if (request.micro_batch) {
+    if (request.global_batch % *request.micro_batch != 0)
+      refuse_flag("--micro-batch",
+                  fmt::format("{} does not divide the global batch size {}", *request.micro_batch,
+                              request.global_batch),
+                  "set a divisor");
+    return {*request.micro_batch};
+  }
+  if (!is_symbolic)
+    refuse_flag("--micro-batch",
+                fmt::format("the graph has no symbolic dimension '{}': its batch is fixed",
+                            request.batch_dimension),
+                "set --micro-batch to the number of samples of its inputs, or --batch-dim to the "
+                "name of their dimension");
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= kLargestSearchedMicroBatch; size *= 2)
+    if (request.global_batch % size == 0) sizes.push_back(size);
+  return sizes;
+}
+
+/// Larger micro-batches are not tried if nothing fits.
+GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
+  const bool is_symbolic =
+      std::ranges::count(symbolic_dimensions(file), request.batch_dimension) > 0;
+  GraphPlans found;
+  for (const std::int64_t size : micro_batches_of(request, is_symbolic)) {
+    if (is_interrupted()) break;
+    ModelGraphFlags flags = request.model;
+    if (is_symbolic)
+      flags.dimensions.push_back(fmt::format("{}={}", request.batch_dimension, size));
+    found.model = price_model(
+        file, flags,
+        {.devices = request.gpus, .microbatches = static_cast<int>(request.global_batch / size)});
+    ++found.sizes;
+    std::vector<GraphPlan> plans =
+        plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,
+                   file.where, [] { return is_interrupted(); });
+    if (plans.empty()) break;
+    for (GraphPlan& plan : plans) found.plans.push_back({size, std::move(plan)});
+  }
+  std::ranges::stable_sort(found.plans, {}, [](const SizedPlan& each) {
+    return each.plan.prediction.evaluation.step_time;
+  });
+  return found;
+}
+
+double samples_per_second(const SizedPlan& plan) {
+  return static_cast<double>(plan.micro_batch * plan.plan.training.problem.microbatches) /
+         to_seconds(plan.plan.prediction.evaluation.step_time).value;
+}
+
+/// Replicas of every stage: "4+2+2".
+std::string replicas_text(const GraphPlan& plan) {
+  std::vector<std::string> counts;
+  for (const ReplicatedStage& stage : plan.training.partition.stages)
+    counts.push_back(std::to_string(stage.data));
+  return fmt::format("{}", fmt::join(counts, "+"));
+}
+
+Table plans_table(const std::vector<SizedPlan>& plans, std::size_t top) {
+  Table table = empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "step", "samples/s",
+                            "MFU", "bubble", "busiest", "exposed comm", "peak memory", "headroom");
+  for (std::size_t i = 0; i < std::min(top, plans.size()); ++i) {
+    const Evaluation& e = plans[i].plan.prediction.evaluation;
+    double exposed = 0;
+    for (const Axis axis : kAxes) exposed += exposed_communication_share(e, axis);
+    table.rows.push_back({std::to_string(i + 1), std::to_string(plans[i].micro_batch),
+                          std::to_string(plans[i].plan.training.partition.stages.size()),
+                          replicas_text(plans[i].plan), to_text(e.step_time),
+                          fmt::format("{:.1f}", samples_per_second(plans[i])), percent(e.mfu),
+                          percent(e.bubble_of_period), percent(e.busiest_rank_bubble),
+                          percent(exposed), to_text(peak_memory(e)),
+                          to_text(memory_capacity_of(e, fullest_rank(e)) - peak_memory(e))});
+  }
+  return table;
+}
+
+Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
+  const PricedModel& model = found.model;
+  const SizedPlan& best = found.plans.front();
+  const TrainingPartition& training = best.plan.training;
+  Document text = fmt::format(
+      "{} on {}: {}, global batch size {}\n\n", request.file, model.cluster.name,
+      count_text(static_cast<std::size_t>(model.devices.count), "GPU"), request.global_batch);
+  text += plans_table(found.plans, static_cast<std::size_t>(request.top));
+  text += fmt::format(
+      "GPUs: replicas of every stage; bubble: share of the period, mean over ranks and busiest "
+      "rank; exposed comm: share of the step\n\n"
+      "Plan 1, {} of {} samples per step:\n",
+      count_text(static_cast<std::size_t>(training.problem.microbatches), "micro-batch", "es"),
+      best.micro_batch);
+  text += replicated_stages_table(training.partition, training.problem);
+  text += "\n";
+  text += breakdown_table(best.plan.prediction.graph.ranks, best.plan.prediction.evaluation);
+  text += fmt::format(
+      "\nSimulated {}: {}, each with every number of equal pipelines, whose stages are those with "
+      "the\n"
+      "fastest slowest stage. A step is 1F1B with a flush.\n"
+      "{}Cost model: {}; {}.\n",
+      count_text(found.plans.size(), "plan"),
+      count_text(static_cast<std::size_t>(found.sizes), "micro-batch size"),
+      best.plan.is_exact ? "" : kGroupsNote, model.cost->provenance(), model.cost->validation());
+  return text;
+}
+
+Json sized_plan_json(const SizedPlan& plan) {
+  Json stages = Json::array();
+  for (const ReplicatedStage& stage : plan.plan.training.partition.stages)
+    stages.push_back({{"data", stage.data}, {"nodes", stage.nodes.size()}});
+  const Evaluation& e = plan.plan.prediction.evaluation;
+  return {{"micro_batch", plan.micro_batch},
+          {"stages", std::move(stages)},
+          {"step_ns", to_nanoseconds(e.step_time)},
+          {"samples_per_second", samples_per_second(plan)},
+          {"mfu", e.mfu},
+          {"bubble_of_period", e.bubble_of_period},
+          {"peak_memory_bytes", peak_memory(e).value}};
+}
+
+std::string report_json(const GraphPlanRequest& request, const GraphPlans& found) {
+  Json json{{"schema", 1},
+            {"graph", request.file},
+            {"cluster", found.model.cluster.name},
+            {"gpus", found.model.devices.count},
+            {"global_batch", request.global_batch},
+            {"plans", Json::array()}};
+  for (std::size_t i = 0;
+       i < std::min<std::size_t>(found.plans.size(), static_cast<std::size_t>(request.top)); ++i)
+    json["plans"].push_back(sized_plan_json(found.plans[i]));
+  if (!found.plans.empty()) {
+    const TrainingPartition& best = found.plans.front().plan.training;
+    json["stage_map"] = Json::parse(stage_map_json(best.partition, best.problem));
+  }
+  json["cost_model"] = found.model.cost ? found.model.cost->provenance() : "";
+  return json_text(json);
+}
+
+}  // namespace
+
+Outcome plan_graph(const GraphPlanRequest& request, const OutputFlags& output) {
+  const NamedText file = read_graph_file(request.file);
+  if (!is_model_graph(file))
+    refuse_flag("--graph", fmt::format("'{}' is not an ONNX file", request.file),
+                "partition graphs with measured times by 'meshwright partition'");
+  const PartialResults partial_results;
+  const GraphPlans found = search(request, file);
+  if (found.plans.empty()) stop_if_interrupted();
+  if (!output.file.empty() && !found.plans.empty()) {
+    const TrainingPartition& best = found.plans.front().plan.training;
+    write_file(output.file, stage_map_json(best.partition, best.problem));
+  }
+  Outcome outcome;
+  if (output.json)
+    outcome = outcome_of(report_json(request, found), output);
+  else if (!found.plans.empty())
+    outcome = outcome_of(report_text(request, found), output);
+  else
+    outcome = outcome_of(
+        fmt::format("No plan fits: with micro-batches of {} the partitions of {} need more than {} "
+                    "per GPU.\nUse more GPUs or a smaller --micro-batch.\n",
+                    count_text(static_cast<std::size_t>(request.micro_batch.value_or(1)), "sample"),
+                    count_text(static_cast<std::size_t>(found.model.devices.count), "GPU"),
+                    to_text(found.model.devices.memory)),
+        output);
+  if (output.file == "-" && !found.plans.empty()) outcome.text.clear();
+  if (found.plans.empty()) outcome.exit_code = kExitNoPlanFits;
+  if (is_interrupted()) {
+    outcome.exit_code = kExitInterrupted;
+    outcome.notes += "interrupted: the plans so far\n";
+  }
+  return outcome;
+}
+
+}  // namespace meshwright

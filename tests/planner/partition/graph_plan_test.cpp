@@ -1,0 +1,59 @@
+#include "planner/partition/graph_plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/load/load.hpp"
+#include "tests/planner/partition/kernel_graphs.hpp"
+
+namespace meshwright {
+namespace {
+
+class GraphPlans : public ::testing::Test {
+ protected:
+  std::vector<GraphPlan> plan(const KernelGraph& graph, const GraphDevices& devices) {
+    return plan_graph(graph, cluster_, ByteCost(), devices, "m.onnx");
+  }
+  Cluster cluster_ = cluster_from_toml(find_cluster("dgx-a100"));
+};
+
+/// Without a price of collectives, data parallelism has neither a bubble nor messages: 12
+/// micro-batches of 500 us on four devices, and an update of 9 parameters of 30 bytes.
+TEST_F(GraphPlans, IncludeDataParallelism) {
+  const auto plans = plan(residual(), {.count = 4, .memory = Bytes(100'000), .microbatches = 12});
+  ASSERT_FALSE(plans.empty());
+  ASSERT_EQ(plans[0].training.partition.stages.size(), 1U);
+  EXPECT_EQ(plans[0].training.partition.stages[0].data, 4);
+  EXPECT_EQ(plans[0].prediction.evaluation.step_time, Ticks((3 * 500 + 9 * 30) * 1'000'000LL));
+}
+
+/// All plans use at most the devices there are, fit, and are in the order of their steps.
+TEST_F(GraphPlans, FitAndAreSorted) {
+  std::uint32_t state = 3;
+  int found = 0, split = 0;
+  for (int trial = 0; trial < 50; ++trial) {
+    const KernelGraph graph = random_kernel_graph(state);
+    const auto plans = plan(graph, {.count = 6, .memory = Bytes(1200), .microbatches = 12});
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const Evaluation& e = plans[i].prediction.evaluation;
+      EXPECT_LE(peak_memory(e), Bytes(1200));
+      EXPECT_LE(plans[i].prediction.graph.ranks.size(), 6U);
+      EXPECT_EQ(plans[i].training.problem.microbatches, 12);
+      split += plans[i].training.partition.stages.size() > 1 ? 1 : 0;
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(
+        plans, {}, [](const GraphPlan& each) { return each.prediction.evaluation.step_time; }));
+    found += plans.empty() ? 0 : 1;
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_GT(split, 20);
+}
+
+TEST_F(GraphPlans, AreEmptyIfNothingFits) {
+  EXPECT_TRUE(plan(residual(), {.count = 2, .memory = Bytes(10), .microbatches = 4}).empty());
+}
+
+}  // namespace
+}  // namespace meshwright
