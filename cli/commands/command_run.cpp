@@ -220,14 +220,15 @@ CheckpointOptions checkpoints_of(const Running& running, const RunFlags& flags) 
 }
 
 /// What ranks of a launcher must agree on.
-RunSettings settings_of(const Running& running, const RunFlags& flags, RunSettings training) {
+RunSettings settings_of(const Running& running, const RunFlags& flags,
+                        const RunSettings& training) {
   const auto hash_of = [](const std::string& text) {
     return fmt::format("of hash {:016x}", fnv1a(text));
   };
   PlanFile plan = running.job.file;
   plan.predicted.reset();  // an older version may have written it
   RunSettings settings;
-  for (auto& [name, value] : training) settings["--" + name] = std::move(value);
+  for (const auto& [name, value] : training) settings["--" + name] = value;
   settings.merge(
       RunSettings{{"version", MESHWRIGHT_VERSION},
                   {"model configuration", hash_of(plan.model_config)},

@@ -20,6 +20,7 @@ constexpr std::array<std::pair<std::string_view, DocumentFormat>, 5> kDocumentFo
 
 std::vector<std::string> document_format_words() {
   std::vector<std::string> words;
+  words.reserve(kDocumentFormats.size());
   for (const auto& [word, format] : kDocumentFormats) words.emplace_back(word);
   return words;
 }

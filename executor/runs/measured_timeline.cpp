@@ -39,6 +39,7 @@ void MedianTimes::thin(std::vector<MeasuredStep>& steps) {
   with_times_.push_back(steps.size() - 1);
   if (with_times_.size() < kMost) return;
   std::vector<Ticks> durations;
+  durations.reserve(steps.size());
   for (const MeasuredStep& step : steps) durations.push_back(step.duration);
   const auto middle = durations.begin() + std::ssize(durations) / 2;
   std::nth_element(durations.begin(), middle, durations.end());

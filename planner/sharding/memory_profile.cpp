@@ -11,8 +11,8 @@ MemoryProfile::MemoryProfile(const ShardingProblem& problem) {
     begin_.push_back(usages_.size());
     for (const std::int64_t usage : node.usages) usages_.push_back(static_cast<double>(usage));
     if (node.begin >= node.end) continue;
-    events.push_back({node.begin, true});
-    events.push_back({node.end, false});
+    events.emplace_back(node.begin, true);
+    events.emplace_back(node.end, false);
   }
   std::ranges::sort(events);
   // A time counts if nodes begin at it and the next event is an end.

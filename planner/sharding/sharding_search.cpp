@@ -309,8 +309,8 @@ ShardingChoice evaluate_sharding(const ShardingProblem& problem, Strategies stra
     const ShardingNode& node = problem.nodes[v];
     const std::int64_t usage = node.usages[at(static_cast<std::int32_t>(v))];
     if (node.begin >= node.end) continue;
-    changes.push_back({node.begin, usage});
-    changes.push_back({node.end, -usage});
+    changes.emplace_back(node.begin, usage);
+    changes.emplace_back(node.end, -usage);
   }
   std::ranges::sort(changes);  // releases come first
   std::int64_t used = 0;
