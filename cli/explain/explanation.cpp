@@ -158,6 +158,23 @@ double gain(const PlanFigures& figures, const PlanFigures& than) {
   return ratio(than.step_time, figures.step_time) - 1;
 }
 
+namespace {
+
+bool has_effect(const EvaluatedNeighbor& neighbor, const PlanFigures& plan) {
+  return neighbor.figures.step_time != plan.step_time ||
+         neighbor.figures.peak_memory != plan.peak_memory;
+}
+
+/// "Without effect: --bucket pytorch, --schedule naive\n", or nothing.
+std::string without_effect_text(const Explanation& e) {
+  std::vector<std::string> changes;
+  for (const EvaluatedNeighbor& neighbor : e.neighbors)
+    if (!has_effect(neighbor, e.figures)) changes.push_back(neighbor.change);
+  return changes.empty() ? "" : fmt::format("Without effect: {}\n", fmt::join(changes, ", "));
+}
+
+}  // namespace
+
 Table neighbors_table(const std::string& name, const PlanFigures& plan,
                       const std::vector<EvaluatedNeighbor>& neighbors) {
   Table table = empty_table(left_aligned("change"), "step", "MFU", "bubble", "busiest",
@@ -169,7 +186,8 @@ Table neighbors_table(const std::string& name, const PlanFigures& plan,
                           missing > Bytes(0) ? fmt::format("lacks {}", to_text(missing)) : ""});
   };
   add(name, plan);
-  for (const EvaluatedNeighbor& neighbor : neighbors) add(neighbor.change, neighbor.figures);
+  for (const EvaluatedNeighbor& neighbor : neighbors)
+    if (has_effect(neighbor, plan)) add(neighbor.change, neighbor.figures);
   return table;
 }
 
@@ -195,7 +213,7 @@ Document explanation_text(const Job& job, const Explanation& e, const FailureFla
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
   text += "\nAlternatives: one change each\n";
   text += indented(neighbors_table("this plan", e.figures, e.neighbors));
-  text += advice_text(e) + blocked_text(e) + "\nSources of the figures\n";
+  text += without_effect_text(e) + advice_text(e) + blocked_text(e) + "\nSources of the figures\n";
   return std::move(text) + formulas_list(job, e.validation);
 }
 

@@ -31,7 +31,8 @@ Document explanation_text(const Job& job, const Explanation& explanation,
 std::string explanation_json(const Job& job, const Explanation& explanation,
                              const FailureFlags& failures);
 
-/// One row per plan that differs from `plan` by one change, after a row for `plan` itself.
+/// One row per plan that differs from `plan` by one change with an effect, after a row for `plan`
+/// itself.
 Table neighbors_table(const std::string& name, const PlanFigures& plan,
                       const std::vector<EvaluatedNeighbor>& neighbors);
 /// How much shorter the steps of `figures` are: 0.25 if they take four fifths of `than`.

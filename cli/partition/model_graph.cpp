@@ -32,7 +32,7 @@ std::map<std::string, std::int64_t> dimensions_of(const std::vector<std::string>
     const auto value = number_from_text<std::int64_t>(
         at == std::string::npos ? std::string_view() : std::string_view(text).substr(at + 1));
     if (at == 0 || !value || *value < 1 || *value > kLargestDimension)
-      refuse_flag("--dim", fmt::format("invalid value '{}': expected NAME=VALUE", text),
+      refuse_flag("--dim", fmt::format("invalid value '{}': expected DIMENSION=N", text),
                   "write the name of a dimension and a positive integer, such as batch=8");
     if (!dimensions.emplace(text.substr(0, at), *value).second)
       refuse_flag("--dim", fmt::format("'{}' is given twice", text.substr(0, at)), "remove one");
@@ -99,7 +99,7 @@ void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags) {
   add_value(command, "--cluster", flags.cluster, "CLUSTER",
             "cluster whose devices run the operators: built-in name or FILE");
   command.add_option("--dim", flags.dimensions, "size of a symbolic dimension, such as batch=8")
-      ->type_name("NAME=VALUE")
+      ->type_name("DIMENSION=N")
       ->allow_extra_args(false);
   add_choice(command, "--dtype", flags.dtype, dtype_from_name, {"fp32", "tf32", "bf16", "fp16"},
              "number format of weights and activations (default: bf16)");

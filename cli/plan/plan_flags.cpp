@@ -52,11 +52,11 @@ void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
       command, "--graph", flags.file, "FILE",
       "ONNX or PyTorch model to train instead of --model: stages and their replicas, for every "
       "micro-batch size; -o: the names of the nodes of every stage");
-  add_value(command, "--batch-dim", flags.batch_dimension, "NAME",
+  add_value(command, "--batch-dim", flags.batch_dimension, "DIMENSION",
             "symbolic dimension of the inputs that is the micro-batch (default: batch)");
   command
       .add_option("--dim", flags.dimensions, "size of another symbolic dimension, such as seq=512")
-      ->type_name("NAME=VALUE")
+      ->type_name("DIMENSION=N")
       ->allow_extra_args(false);
 }
 

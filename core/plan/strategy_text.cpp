@@ -92,8 +92,10 @@ std::string options_text(const Strategy& s) {
 }
 
 std::string strategy_text(const Strategy& s) {
-  std::string text = fmt::format("{}, {}, micro-batch {}, recompute {}", split_text(s), s.schedule,
-                                 s.micro_batch, to_text(s.recompute));
+  std::string text = split_text(s);
+  if (s.degrees.pipeline > 1 || s.schedule != kDefaultSchedule)
+    text += fmt::format(", {}", s.schedule);
+  text += fmt::format(", micro-batch {}, recompute {}", s.micro_batch, to_text(s.recompute));
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
   if (s.zero == 3) text += fully_sharded_text(s);
   text += data_parallelism_text(s) + model_parallelism_text(s);

@@ -225,7 +225,7 @@ TEST_F(ExplainAgainst, OnePlanNamesTheFastestChangeThatDoesNotFit) {
                         json["peak_memory_bytes"].get<std::int64_t>());
   EXPECT_THAT(run(words_of(job)).standard_output,
               testing::ContainsRegex("Fastest change that does not fit: .* faster, lacks .* GiB of "
-                                     "memory: needs .* of 80 GiB on pipeline rank [0-9]+"));
+                                     "memory: needs .* of 79.1 GiB on pipeline rank [0-9]+"));
 }
 
 }  // namespace

@@ -32,6 +32,18 @@ TEST(OptionsText, OmitsWhatHasNoEffect) {
   EXPECT_EQ(options_text(s), "");
 }
 
+// Without a pipeline 1F1B runs one micro-batch after another; ZB-H1 delays weight gradients.
+TEST(StrategyText, NamesTheScheduleOfAPipeline) {
+  Strategy s;
+  s.degrees.data = 4;
+  EXPECT_EQ(strategy_text(s).find("DP4, micro-batch 1,"), 0U);
+  s.schedule = "zb-h1";
+  EXPECT_EQ(strategy_text(s).find("DP4, zb-h1, micro-batch 1,"), 0U);
+  s.schedule = kDefaultSchedule;
+  s.degrees.pipeline = 2;
+  EXPECT_EQ(strategy_text(s).find("PP2 DP4, 1f1b, micro-batch 1,"), 0U);
+}
+
 TEST(SplitText, ListsSizesAboveOne) {
   Strategy s;
   EXPECT_EQ(split_text(s), "one device");
