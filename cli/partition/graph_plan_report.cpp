@@ -44,6 +44,12 @@ std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool
                   fmt::format("{} does not divide the global batch size {}", *request.micro_batch,
                               request.global_batch),
                   "set a divisor");
+    if (request.global_batch / *request.micro_batch > kMostMicrobatches)
+      refuse_flag("--micro-batch",
+                  fmt::format("{} micro-batches; at most {} are supported",
+                              grouped(request.global_batch / *request.micro_batch),
+                              grouped(kMostMicrobatches)),
+                  "use larger micro-batches");
     return {*request.micro_batch};
   }
   if (!is_symbolic)
@@ -54,7 +60,14 @@ std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool
                 "name of their dimension");
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 1; size <= kLargestSearchedMicroBatch; size *= 2)
-    if (request.global_batch % size == 0) sizes.push_back(size);
+    if (request.global_batch % size == 0 && request.global_batch / size <= kMostMicrobatches)
+      sizes.push_back(size);
+  if (sizes.empty())
+    refuse_flag("--global-batch",
+                fmt::format("{} samples; at most {} micro-batches of {} are supported",
+                            grouped(request.global_batch), grouped(kMostMicrobatches),
+                            kLargestSearchedMicroBatch),
+                "use a smaller global batch");
   return sizes;
 }
 
@@ -68,9 +81,11 @@ GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
     ModelGraphFlags flags = request.model;
     if (is_symbolic)
       flags.dimensions.push_back(fmt::format("{}={}", request.batch_dimension, size));
-    found.model = price_model(
-        file, flags,
-        {.devices = request.gpus, .microbatches = static_cast<int>(request.global_batch / size)});
+    found.model = price_model(file, flags,
+                              {.devices = request.gpus,
+                               .microbatches = static_cast<int>(request.global_batch / size),
+                               .memory = {},
+                               .devices_flag = "--gpus"});
     ++found.sizes;
     std::vector<GraphPlan> plans =
         plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,

@@ -53,7 +53,7 @@ GraphDevices devices_of(const Cluster& cluster, const DeviceFlags& flags) {
   GraphDevices devices;
   devices.count = flags.devices.value_or(std::min(available, node.device_count));
   if (devices.count < 1 || devices.count > available)
-    refuse_flag("--devices",
+    refuse_flag(flags.devices_flag,
                 fmt::format("{} devices on a cluster with {}", devices.count, available),
                 fmt::format("set it from 1 to {}", available));
   devices.crosses_nodes = devices.count > node.device_count;

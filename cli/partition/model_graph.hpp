@@ -32,6 +32,7 @@ void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags);
 struct DeviceFlags {
   std::optional<int> devices = {}, microbatches = {};
   std::optional<Bytes> memory = {};
+  const char* devices_flag = "--devices";  ///< for messages
 };
 
 /// A model with the cost model and devices that its graph is priced with.

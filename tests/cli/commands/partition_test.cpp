@@ -225,6 +225,8 @@ TEST_F(PartitionProgram, NamesWhatAPlanOfAModelLacks) {
     return result.standard_error;
   };
   EXPECT_THAT(error_of({}), HasSubstr("--global-batch: missing required option"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--gpus", "8192"}),
+              HasSubstr("--gpus: 8192 devices on a cluster with 4480"));
   EXPECT_THAT(error_of({"--global-batch", "8", "--tp", "2"}),
               HasSubstr("--tp: cannot be used with --graph"));
   EXPECT_THAT(error_of({"--global-batch", "8", "--micro-batch", "3"}),
