@@ -318,6 +318,12 @@ std::string task_name(const RunFlags& flags, TaskId task) {
   return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
 }
 
+/// Of the process of an MPI rank. Much longer than rank 0 takes to notice it, unless it is spinning
+/// in MPI.
+std::chrono::milliseconds longest_suspension(const RunFlags& flags) {
+  return 3 * watchdog_timeout_of(flags);
+}
+
 /// After the child that runs an MPI rank has ended. If it was killed, this process reports the
 /// failure, since it knows the rank's last task, and mpirun ends the job.
 Outcome after(const ChildStatus& end, RankId rank, const RankProgress& progress,
@@ -327,11 +333,15 @@ Outcome after(const ChildStatus& end, RankId rank, const RankProgress& progress,
   // A rank that reports its own failure does so after its last or before its first task.
   const bool is_through = progress.is_finished || progress.task.load() < 0 || end.exit_code != 0;
   if ((end.signal == 0 && is_through) || end.was_terminated) return outcome;
+  std::string cause = "its process exited early, with status 0";
+  if (end.signal != 0) cause = "was killed by " + signal_text(end.signal);
+  if (end.was_suspended)
+    cause = fmt::format("its process was suspended, and did not continue within {:g} s",
+                        std::chrono::duration<double>(longest_suspension(flags)).count());
   const RankFailure failure{.kind = FailureKind::kDeath,
                             .rank = rank,
                             .task = TaskId(progress.task.load()),
-                            .cause = end.signal != 0 ? "was killed by " + signal_text(end.signal)
-                                                     : "its process exited early, with status 0"};
+                            .cause = std::move(cause)};
   throw RunFailed({.rank = rank,
                    .task = task_name(flags, failure.task),
                    .cause = failure.cause,
@@ -427,7 +437,7 @@ Outcome run_run(const RunFlags& flags) {
     running->progress = std::make_unique<SharedProgress>(1);
     RankProgress& progress = running->progress->all().front();
     if (const std::optional<RankId> rank = rank_in_environment())
-      if (const std::optional<ChildStatus> end = run_in_child())
+      if (const std::optional<ChildStatus> end = run_in_child(longest_suspension(flags)))
         return after(*end, *rank, progress, flags);
     running->mpi = start_mpi(progress);
   }
