@@ -25,7 +25,7 @@ UpdateBytes update_bytes_of(Dtype dtype) {
   const bool has_master = weight < kFloat32Bytes;
   return {.weight = weight,
           .state = 2 * kFloat32Bytes + (has_master ? kFloat32Bytes : 0),
-          .traffic = kFloat32Bytes + 2 * 3 * kFloat32Bytes + (has_master ? weight : 0)};
+          .traffic = 7 * kFloat32Bytes + (has_master ? weight : 0)};
 }
 
 /// What is sent per micro-batch between two stages.
@@ -242,6 +242,7 @@ class PartitionLowering {
     const std::int32_t count = (microbatches_ - replica + s.data - 1) / s.data;
     const std::int32_t first = std::min<std::int32_t>(s.inflight, count);
     std::vector<Pass> order;
+    order.reserve(2 * static_cast<std::size_t>(count));
     for (std::int32_t i = 0; i < first; ++i) order.push_back({true, replica + i * s.data});
     for (std::int32_t i = 0; i < count; ++i) {
       order.push_back({false, replica + i * s.data});
@@ -313,6 +314,7 @@ class PartitionLowering {
 
   void append_step_end(std::size_t s) {
     std::vector<TaskId> ready;
+    ready.reserve(static_cast<std::size_t>(stages_[s].data));
     for (int r = 0; r < stages_[s].data; ++r)
       ready.push_back(last_of_rank_[to_index(tasks_[s].first_rank + r)]);
     Task task;
