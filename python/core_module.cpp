@@ -21,10 +21,11 @@ namespace {
 
 namespace py = nanobind;
 
-constexpr AddCommand* kPythonCommands[]{&plan_command,  &simulate_command, &compare_command,
-                                        &fit_command,   &explain_command,  &report_command,
-                                        &sweep_command, &validate_command, &schedule_command,
-                                        &show_command,  &export_command,   &import_command};
+constexpr AddCommand* kPythonCommands[]{&plan_command,     &partition_command,   &simulate_command,
+                                        &compare_command,  &fit_command,         &explain_command,
+                                        &report_command,   &local_sweep_command, &validate_command,
+                                        &schedule_command, &show_command,        &export_command,
+                                        &import_command};
 
 /// How long a Ctrl-C waits until it is noticed.
 constexpr std::chrono::milliseconds kSignalInterval{50};

@@ -1,319 +1,262 @@
+/// `sweep` of the program: in this process, or spread over the ranks of mpirun or srun.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "cli/commands/commands.hpp"
-#include "cli/flags/help_formatter.hpp"
-#include "cli/flags/strategy_flags.hpp"
-#include "cli/flags/sweep_axes.hpp"
-#include "cli/job/job.hpp"
-#include "cli/reports/report.hpp"
+#include "cli/run/run_failed.hpp"
+#include "cli/sweep/sweep_run.hpp"
 #include "cli/terminal/interrupt.hpp"
-#include "cli/terminal/table.hpp"
-#include "core/base/parse_quantity.hpp"
-#include "core/formats/file.hpp"
-#include "models/load/load.hpp"
-#include "planner/search/sweep.hpp"
+#include "executor/launch/guarded_process.hpp"
+#include "executor/launch/launch.hpp"
+#include "executor/launch/mpi_job.hpp"
+#include "executor/launch/supervision.hpp"
+#include "executor/runs/same_run.hpp"
+#include "planner/search/parallel_for.hpp"
 
 namespace meshwright {
 namespace {
 
-struct SweepFlags {
-  SourceFlags sources;
-  std::string show = "step";
-  std::optional<int> gpus, threads;
-  std::vector<std::string> over;
-  StrategyFlags strategy;
-  OutputFlags output;
+constexpr const char* kSweepPlace = "mpirun meshwright sweep";
+/// Time without any evaluated point before a rank is declared hung. Processes that die are noticed
+/// at once.
+constexpr std::chrono::minutes kLongestPoint{10};
+constexpr MessageTag kAssignmentTag{Channel::kControl, 100};
+/// Assignments that a rank has in advance, so that it does not wait for the next one.
+constexpr int kAhead = 2;
+
+/// Points to evaluate next; none: the sweep is complete.
+struct Assignment {
+  std::uint32_t count = 0;
+  std::array<std::uint32_t, 32> points{};
 };
 
-using Json = nlohmann::ordered_json;
+/// Of rank 0: hands out the missing points, in order. Larger assignments first, so that few
+/// messages are needed, and small ones at the end, so that all ranks finish at about the same time.
+class Assignments {
+ public:
+  Assignments(std::vector<std::size_t> missing, int ranks, int threads)
+      : missing_(std::move(missing)),
+        ranks_(static_cast<std::size_t>(ranks)),
+        least_(std::clamp<std::size_t>(static_cast<std::size_t>(threads), 1, kMost)) {}
 
-/// A figure that the table can show.
-struct Figure {
-  const char* name;
-  const char* title;
-  std::string (*text)(const PlanFigures&);
-  double (*number)(const PlanFigures&);
-  bool more_is_better;
+  /// Called by the body of rank 0; requests of other ranks may come before.
+  void start(Communicator& communicator) {
+    const std::lock_guard lock(mutex_);
+    communicator_ = &communicator;
+    for (const RankId rank : std::exchange(waiting_, {})) send(rank);
+  }
+  void request(RankId rank) {
+    const std::lock_guard lock(mutex_);
+    communicator_ == nullptr ? waiting_.push_back(rank) : send(rank);
+  }
+
+ private:
+  static constexpr std::size_t kMost = std::tuple_size_v<decltype(Assignment::points)>;
+
+  void send(RankId rank) {
+    const std::size_t left = missing_.size() - next_;
+    const std::size_t count = std::min(left, std::clamp(left / (4 * ranks_), least_, kMost));
+    Assignment assignment{.count = static_cast<std::uint32_t>(count)};
+    for (std::size_t i = 0; i < count; ++i)
+      assignment.points[i] = static_cast<std::uint32_t>(missing_[next_++]);
+    communicator_->send(rank, kAssignmentTag, std::as_bytes(std::span(&assignment, 1)), {});
+  }
+
+  std::mutex mutex_;  ///< guards all below
+  std::vector<std::size_t> missing_;
+  std::size_t next_ = 0, ranks_, least_;
+  Communicator* communicator_ = nullptr;
+  std::vector<RankId> waiting_;
 };
 
-constexpr Figure kFigures[]{
-    {"step", "step time", [](const PlanFigures& f) { return to_text(f.step_time); },
-     [](const PlanFigures& f) { return static_cast<double>(f.step_time.value); }, false},
-    {"period", "period (steady-state step time without an optimizer barrier)",
-     [](const PlanFigures& f) { return to_text(f.period); },
-     [](const PlanFigures& f) { return static_cast<double>(f.period.value); }, false},
-    {"bubble", "bubble fraction of the period, mean over ranks",
-     [](const PlanFigures& f) { return percent(f.bubble_of_period); },
-     [](const PlanFigures& f) { return f.bubble_of_period; }, false},
-    {"busiest", "bubble fraction of the period, busiest rank",
-     [](const PlanFigures& f) { return percent(f.busiest_rank_bubble); },
-     [](const PlanFigures& f) { return f.busiest_rank_bubble; }, false},
-    {"mfu", "model FLOPs utilization (MFU)", [](const PlanFigures& f) { return percent(f.mfu); },
-     [](const PlanFigures& f) { return f.mfu; }, true},
-    {"tokens", "tokens/s/GPU",
-     [](const PlanFigures& f) { return fmt::format("{:.1f}", f.tokens_per_second_per_gpu); },
-     [](const PlanFigures& f) { return f.tokens_per_second_per_gpu; }, true},
-    {"memory", "peak memory of the rank with the highest peak",
-     [](const PlanFigures& f) { return to_text(f.peak_memory); },
-     [](const PlanFigures& f) { return static_cast<double>(f.peak_memory.value); }, false}};
-
-const Figure& figure_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Figure& figure : kFigures) {
-    if (figure.name == name) return figure;
-    names.emplace_back(figure.name);
-  }
-  throw UsageError({.where = "--show",
-                    .what = fmt::format("invalid value '{}'", name),
-                    .hint = suggest(name, names)});
-}
-
-struct SweepRun {
-  std::vector<SweptFlag> swept;
-  std::vector<SweptStrategy> combinations;
-  std::vector<SweepPoint> points;  ///< of each combination
+/// Everything that a rank uses. Its thread may outlive the command.
+struct SweepRank {
+  SweepRun run;  ///< of ranks other than 0 only the study
+  int threads = 1;
+  std::optional<Assignments> assignments;  ///< rank 0
 };
 
-bool fits(const PlanFigures& figures) { return figures.peak_memory <= figures.memory_capacity; }
+/// Ranks on one host share its cores, of which mpirun may have bound this process to some.
+int threads_of_rank(const SweepFlags& flags, int ranks_here) {
+  if (flags.threads.value_or(0) > 0) return *flags.threads;
+  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, std::min(thread_count(0), cores / std::max(1, ranks_here)));
+}
 
-/// Index of the best point that fits; points.size() if none does.
-std::size_t best_point(const SweepRun& run, const Figure& figure) {
-  std::size_t best = run.points.size();
-  for (std::size_t i = 0; i < run.points.size(); ++i) {
-    if (!run.points[i].figures || !fits(*run.points[i].figures)) continue;
-    const double value = figure.number(*run.points[i].figures);
-    const bool is_better =
-        best == run.points.size() ||
-        (figure.more_is_better ? value > figure.number(*run.points[best].figures)
-                               : value < figure.number(*run.points[best].figures));
-    if (is_better) best = i;
+/// Reports every point as a line, and an empty text to request the next assignment.
+void evaluate_assignments(const std::shared_ptr<SweepRank>& rank, Communicator& communicator,
+                          RankProgress& progress) {
+  const SweepStudy& study = rank->run.study;
+  check_same_run(communicator, study.identity);
+  if (rank->assignments) rank->assignments->start(communicator);
+  const std::string key = key_of(study);
+  const PointEvaluation evaluation{
+      .threads = rank->threads,
+      .on_point =
+          [&](std::size_t i, const SweepPoint& point) {
+            const std::string line = line_of(key, i, point);
+            communicator.report(std::as_bytes(std::span(line)));
+            ++progress.beats;
+          },
+      .canceled = [&] { return progress.must_stop || is_interrupted(); }};
+  for (int i = 0; i < kAhead; ++i) communicator.report({});
+  for (;;) {
+    Assignment assignment;
+    communicator.receive(RankId(0), kAssignmentTag,
+                         std::as_writable_bytes(std::span(&assignment, 1)));
+    if (assignment.count == 0) return;
+    std::vector<std::size_t> points(assignment.points.begin(),
+                                    assignment.points.begin() + assignment.count);
+    std::erase_if(points, [&](std::size_t i) { return i >= study.points.size(); });
+    evaluate_points(study, points, evaluation);
+    communicator.report({});
   }
-  return best;
 }
 
-/// False: canceled before its turn.
-bool is_evaluated(const SweepPoint& point) { return point.figures || !point.problems.empty(); }
-
-SweepRun run_points(const SweepFlags& flags) {
-  if (flags.over.empty())
-    throw UsageError({.where = "--over",
-                      .what = "missing required option",
-                      .hint = "set it, for example --over pp=1,2,4,8 --over schedule=1f1b,zb-h1"});
-  for (const auto& [flag, value] :
-       {std::pair("--model", &flags.sources.model), std::pair("--cluster", &flags.sources.cluster)})
-    if (value->empty())
-      throw UsageError({.where = flag,
-                        .what = "missing required option",
-                        .hint = "run 'meshwright sweep --help'"});
-  SweepRun run;
-  for (const std::string& text : flags.over) run.swept.push_back(swept_flag_from_text(text));
-  run.combinations = combinations(flags.strategy, run.swept);
-  const ModelGraph model = load_model_and_warn(find_model(flags.sources.model));
-  const Cluster cluster =
-      cluster_from_toml(find_cluster(flags.sources.cluster, flags.sources.calibration));
-  const Trainer trainer = trainer_for(cluster, flags.sources.trainer);
-  const auto cost_model =
-      make_cost_model(cluster, trainer, calibration_for(cluster, flags.sources.calibration));
-
-  // Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
-  run.points.resize(run.combinations.size());
-  std::vector<Strategy> strategies;
-  std::vector<std::size_t> point_of;
-  for (std::size_t i = 0; i < run.combinations.size(); ++i) {
-    try {
-      strategies.push_back(to_strategy(run.combinations[i].flags, flags.gpus));
-      point_of.push_back(i);
-    } catch (const UsageError& error) {
-      if (error.diagnostics().front().where != "--gpus" &&
-          error.diagnostics().front().where != "--dp")
-        throw;
-      run.points[i].problems = error.diagnostics();
-    }
-  }
-  const SweepOptions options{.threads = flags.threads.value_or(0),
-                             .trainer = flags.sources.trainer.empty() ? nullptr : &trainer,
-                             .progress = {},
-                             .canceled = [] { return is_interrupted(); }};
-  const PartialResults partial_results;
-  std::vector<SweepPoint> evaluated = sweep(strategies, model, cluster, *cost_model, options);
-  if (std::ranges::none_of(evaluated, is_evaluated)) stop_if_interrupted();
-  for (std::size_t i = 0; i < evaluated.size(); ++i)
-    run.points[point_of[i]] = std::move(evaluated[i]);
-  return run;
+/// On rank 0.
+void take_report(SweepRank& rank, RankId from, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return rank.assignments->request(from);
+  const std::string_view line(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  SweepRun& run = rank.run;
+  const std::size_t index =
+      take_line(line, fmt::format("rank {}", from.value), key_of(run.study), run.study);
+  run.points_file.append(index, run.study.points[index]);
 }
 
-// ---- text ---------------------------------------------------------------------------------------
+/// MPI of this process, from start to end. Leaked if a thread cannot be stopped.
+struct MpiSweep {
+  SharedProgress progress{1};
+  std::unique_ptr<MpiJob> mpi;
+  std::shared_ptr<SweepRank> rank = std::make_shared<SweepRank>();
+  bool is_first() const { return mpi->rank() == RankId(0); }
+};
 
-/// "pp 4, schedule zb-h1": the values of the first `count` flags.
-std::string name_of(const SweepRun& run, std::size_t point, std::size_t count) {
-  std::string name;
-  for (std::size_t f = 0; f < count; ++f)
-    name += fmt::format("{}{} {}", f == 0 ? "" : ", ", run.swept[f].flag.substr(2),
-                        run.swept[f].values[run.combinations[point].value_of_flag[f]]);
-  return name;
+void start(MpiSweep& sweep, int processes) {
+  sweep.mpi = start_mpi(sweep.progress.all().front());
+  if (sweep.mpi->rank_count() != processes)
+    throw RuntimeFailure(
+        {kSweepPlace,
+         fmt::format("{} processes were started, but MPI connects only {} of them", processes,
+                     sweep.mpi->rank_count()),
+         "start them with mpirun of the MPI library of this program, or with srun --mpi=pmix"});
 }
 
-std::string cell(const SweepPoint& point, const Figure& figure, bool says_full, bool is_best) {
-  if (!point.figures) return "-";
-  const bool is_full = says_full && !fits(*point.figures);
-  return figure.text(*point.figures) + (is_full ? " !" : "") + (is_best ? " *" : "");
-}
-
-/// One flag: a row per value with all figures. Several: the values of the last flag are columns.
-Table table_of(const SweepRun& run, const Figure& figure) {
-  const std::size_t best = best_point(run, figure);
-  const bool is_list = run.swept.size() == 1;
-  Table table;
-  table.columns.push_back({"", Align::kLeft});
-  if (is_list)
-    for (const Figure& each : kFigures) table.columns.push_back({each.name});
-  else
-    for (const std::string& value : run.swept.back().values)
-      table.columns.push_back({run.swept.back().flag.substr(2) + " " + value});
-  const std::size_t across = is_list ? 1 : run.swept.back().values.size();
-  for (std::size_t i = 0; i < run.points.size(); i += across) {
-    std::vector<std::string> row{name_of(run, i, is_list ? 1 : run.swept.size() - 1)};
-    if (is_list)
-      for (const Figure& each : kFigures)
-        row.push_back(cell(run.points[i], each, std::string_view(each.name) == "memory",
-                           i == best && &each == &figure));
+/// An error of one process ends all. False: rank 0 reports it.
+bool load_together(MpiSweep& sweep, const SweepFlags& flags) {
+  std::exception_ptr problem;
+  std::string text;
+  SweepRank& rank = *sweep.rank;
+  try {
+    if (sweep.is_first())
+      rank.run = load_sweep(flags);
     else
-      for (std::size_t j = i; j < i + across; ++j)
-        row.push_back(cell(run.points[j], figure, true, j == best));
-    table.rows.push_back(std::move(row));
+      rank.run.study = load_study(flags, /*warns=*/false);
+  } catch (const InputError& error) {
+    problem = std::current_exception();
+    text = error.diagnostics().front().where + ": " + error.diagnostics().front().what;
+  } catch (const std::exception& error) {
+    problem = std::current_exception();
+    text = error.what();
   }
-  return table;
+  const std::string first = sweep.mpi->first_problem(text);
+  if (first.empty()) {
+    rank.threads = threads_of_rank(flags, sweep.mpi->ranks_here());
+    if (sweep.is_first())
+      rank.assignments.emplace(rank.run.missing, sweep.mpi->rank_count(), rank.threads);
+    return true;
+  }
+  if (!sweep.is_first()) return false;
+  if (problem) std::rethrow_exception(problem);
+  throw RuntimeFailure({kSweepPlace, first, "make the input files readable on every node"});
 }
 
-/// The first few invalid combinations, with the reason.
-std::string problems_text(const SweepRun& run) {
-  constexpr std::size_t kMostShown = 5;
-  std::string text;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < run.points.size(); ++i) {
-    if (run.points[i].problems.empty() || ++count > kMostShown) continue;
-    const Diagnostic& first = run.points[i].problems.front();
-    text +=
-        fmt::format("  {}: {}: {}\n", name_of(run, i, run.swept.size()), first.where, first.what);
-  }
-  if (count > kMostShown) text += fmt::format("  and {} more\n", count - kMostShown);
-  return text.empty() ? "" : "\n-: invalid or unsupported combination\n" + text;
+std::string continue_hint(const SweepRun& run) {
+  if (!run.points_file.exists()) return "use --output or --points to continue after a failure";
+  return "run the command again: it continues from " + run.points_file.path();
 }
 
-Document human_text(const SweepRun& run, const Figure& figure) {
-  const bool is_any_full =
-      std::any_of(run.points.begin(), run.points.end(),
-                  [](const SweepPoint& p) { return p.figures && !fits(*p.figures); });
-  return fmt::format("{}; *: best that fits in memory{}\n\n", figure.title,
-                     is_any_full ? "; !: out of memory" : "") +
-         Document(table_of(run, figure)) + problems_text(run);
+/// After the child that runs a rank has ended: a killed one cannot report it.
+Outcome after_child(const ChildStatus& end, RankId rank) {
+  if (end.signal == 0 || end.was_terminated) return {.text = {}, .exit_code = end.exit_code};
+  throw RunFailed({.rank = rank,
+                   .task = "",
+                   .cause = "was killed by " + signal_text(end.signal),
+                   .hint = "check dmesg: Linux kills processes when memory runs out; run the "
+                           "command again to continue"});
 }
 
-// ---- files --------------------------------------------------------------------------------------
-
-Json values_of(const SweepRun& run, std::size_t point) {
-  Json values = Json::object();
-  for (std::size_t f = 0; f < run.swept.size(); ++f)
-    values[run.swept[f].flag.substr(2)] =
-        run.swept[f].values[run.combinations[point].value_of_flag[f]];
-  return values;
+Outcome finish(MpiSweep& sweep, const std::optional<RankFailure>& failure,
+               const SweepFlags& flags) {
+  SweepRun& run = sweep.rank->run;
+  if (failure && failure->kind != FailureKind::kInterruption)
+    throw RunFailed({.rank = failure->rank,
+                     .task = "",
+                     .cause = failure->cause,
+                     .hint = failure->hint.empty() ? continue_hint(run) : failure->hint,
+                     .exit_code = failure->kind == FailureKind::kSystemError
+                                      ? kExitMissingEnvironment
+                                      : kExitRunFailed,
+                     .leaves_a_thread = failure->is_stuck});
+  return finish_sweep(run, flags);
 }
 
-std::string json_text(const SweepRun& run, const Figure& figure) {
-  Json points = Json::array();
-  for (std::size_t i = 0; i < run.points.size(); ++i) {
-    const SweepPoint& point = run.points[i];
-    Json entry{{"values", values_of(run, i)}};
-    entry["plan"] = point.figures ? Json::parse(to_json(*point.figures)) : Json();
-    entry["problems"] = Json::parse(problems_json(point.problems));
-    points.push_back(std::move(entry));
-  }
-  const std::size_t best = best_point(run, figure);
-  const Json json{{"schema", 1},
-                  {"shown", figure.name},
-                  {"best", best < run.points.size() ? values_of(run, best) : Json()},
-                  {"points", std::move(points)}};
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+/// How a process other than that of rank 0 ends: only that one prints.
+Outcome finish_silently(const std::optional<RankFailure>& failure) {
+  Outcome outcome;
+  if (failure)
+    outcome.exit_code =
+        failure->kind == FailureKind::kInterruption ? kExitInterrupted : kExitRunFailed;
+  return outcome;
 }
 
-/// Times in seconds, memory in bytes, shares as fractions; empty for invalid combinations.
-std::string csv_text(const SweepRun& run) {
-  std::string text;
-  for (const SweptFlag& flag : run.swept) text += flag.flag.substr(2) + ",";
-  text += "step_s,period_s,bubble,mfu,tokens_per_s_per_gpu,peak_memory_bytes,fits,";
-  text += "busiest_rank_bubble\n";
-  for (std::size_t i = 0; i < run.points.size(); ++i) {
-    for (std::size_t f = 0; f < run.swept.size(); ++f)
-      text += run.swept[f].values[run.combinations[i].value_of_flag[f]] + ",";
-    if (const auto& figures = run.points[i].figures) {
-      text += fmt::format("{:.9g},{:.9g},{:.6f},{:.6f},{:.3f},{},{},{:.6f}\n",
-                          to_seconds(figures->step_time).value, to_seconds(figures->period).value,
-                          figures->bubble_of_period, figures->mfu,
-                          figures->tokens_per_second_per_gpu, figures->peak_memory.value,
-                          fits(*figures) ? 1 : 0, figures->busiest_rank_bubble);
-    } else {
-      text += ",,,,,,,\n";
-    }
+Outcome run_sweep_under_mpi(const SweepFlags& flags, RankId own, int processes) {
+  if (!is_built_with_mpi()) {
+    if (own != RankId(0)) return {.text = {}, .exit_code = kExitMissingEnvironment};
+    throw RuntimeFailure(
+        {kSweepPlace,
+         fmt::format("{} processes were started, but this program was built without MPI",
+                     processes),
+         "install Open MPI and rebuild, or start one process"});
   }
-  return text;
-}
-
-CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
-  CLI::App* command = app.add_subcommand(
-      "sweep", "Simulate all combinations of the values of some options, in one table.");
-  add_source_flags(*command, flags.sources);
-  {
-    const OptionGroup group(*command, kSourceOptions);
-    add_count(*command, "--gpus", flags.gpus, kGpuRange,
-              "total number of GPUs (default: product of the parallel sizes)");
-  }
-  {
-    const OptionGroup group(*command, "Sweep");
-    add_value(*command, "--over", flags.over, "OPTION=V,V,...",
-              "a batch or parallelism option and its values; repeatable")
-        ->take_all();
-    add_value(*command, "--show", flags.show, "{step,period,bubble,busiest,mfu,tokens,memory}",
-              "figure to show if several options are swept; its best value is marked "
-              "(default: step)");
-    add_count(*command, "--threads", flags.threads, kThreadRange,
-              "threads; 0: all cores (default: 0)");
-  }
-  add_batch_flags(*command, flags.strategy);
-  add_choice_flags(*command, flags.strategy.choices);
-  add_report_flags(*command, flags.output, "the figures of all combinations, as CSV,");
-  command->footer(
-      "Examples:\n"
-      "  meshwright sweep --model gpt2 --cluster dgx-a100 --gpus 8 --global-batch 64 --seq 1024 "
-      "\\\n"
-      "      --over tp=1,2,4 -o sweep.csv\n"
-      "  meshwright sweep --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --seq 8192 \\\n"
-      "      --sequence-parallel --zero 1 --over pp=1,2,4,8 --over global-batch=32,64,128,256 \\\n"
-      "      --show bubble");
-  return command;
+  auto sweep = std::make_unique<MpiSweep>();
+  if (const std::optional<ChildStatus> end = run_in_child(kLongestPoint))
+    return after_child(*end, own);
+  start(*sweep, processes);
+  if (!load_together(*sweep, flags)) return {};
+  const PartialResults partial_results;
+  const std::shared_ptr<SweepRank> rank = sweep->rank;
+  const std::optional<RankFailure> failure = run_mpi(
+      processes,
+      [rank](Communicator& communicator, RankProgress& progress) {
+        evaluate_assignments(rank, communicator, progress);
+      },
+      {.watchdog_timeout = kLongestPoint,
+       .interrupted = interrupt_flag(),
+       .on_report = [&](RankId from,
+                        std::span<const std::byte> bytes) { take_report(*rank, from, bytes); },
+       .mpi = sweep->mpi.get()});
+  const bool leaves_a_thread = failure && failure->is_stuck;
+  MpiSweep& kept = *sweep;
+  if (leaves_a_thread) static_cast<void>(sweep.release());  // the thread still uses it
+  Outcome outcome = kept.is_first() ? finish(kept, failure, flags) : finish_silently(failure);
+  outcome.leaves_a_thread = leaves_a_thread;
+  return outcome;
 }
 
 Outcome run_sweep(const SweepFlags& flags) {
-  const Figure& figure = figure_named(flags.show);
-  const SweepRun run = run_points(flags);
-  const std::string& file = flags.output.file;
-  if (!file.empty()) write_file(file, csv_text(run));
-  Outcome outcome;
-  if (file != "-")
-    outcome = outcome_of(flags.output.json ? json_text(run, figure) : human_text(run, figure),
-                         flags.output);
-  outcome.exit_code = best_point(run, figure) < run.points.size() ? kExitDone : kExitNoPlanFits;
-  if (is_interrupted()) {
-    outcome.exit_code = kExitInterrupted;
-    outcome.notes +=
-        fmt::format("interrupted: {} of {} combinations\n",
-                    std::ranges::count_if(run.points, is_evaluated), run.points.size());
-  }
-  return outcome;
+  const int processes = processes_in_environment();
+  const std::optional<RankId> rank = rank_in_environment();
+  return rank && processes > 1 ? run_sweep_under_mpi(flags, *rank, processes)
+                               : run_sweep_here(flags);
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ AddCommand plan_command, partition_command, simulate_command, run_command, conve
     compare_command, calibrate_command, fit_command, explain_command, report_command, sweep_command,
     validate_command, schedule_command, show_command, export_command, import_command,
     doctor_command, completion_command, man_pages_command;
+/// Without ranks of MPI: for the Python package.
+AddCommand local_sweep_command;
 
 /// In the order of help, which does not list man-pages: the build calls it.
 inline constexpr AddCommand* kCommands[]{

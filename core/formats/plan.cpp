@@ -6,6 +6,7 @@
 
 #include "core/base/json_value.hpp"
 #include "core/formats/file.hpp"
+#include "core/formats/plan_figures.hpp"
 #include "core/plan/parallel_sizes.hpp"
 
 namespace meshwright {
@@ -252,6 +253,14 @@ Strategy strategy_from_json(const JsonValue& value, const std::string& place,
   Strategy strategy = read_strategy(reader);
   reader.finish();
   return strategy;
+}
+
+PlanFigures figures_from_json(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  PlanFigures figures = read_figures(reader);
+  reader.finish();
+  return figures;
 }
 
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {

@@ -6,6 +6,8 @@
 
 namespace meshwright {
 
+bool is_built_with_mpi() { return false; }
+
 std::unique_ptr<MpiJob> start_mpi(RankProgress&) {
   throw RuntimeFailure({"--ranks mpi", "this program was built without MPI",
                         "install Open MPI and rebuild, or use --ranks processes"});

@@ -30,6 +30,11 @@ std::optional<RankId> rank_in_environment() {
   return RankId(*rank);
 }
 
+int processes_in_environment() {
+  // Of a step of Slurm: the tasks of an allocation are set in its batch script, too.
+  return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}).value_or(1);
+}
+
 int local_rank_in_environment() {
   return number_in({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
       .value_or(0);

@@ -54,6 +54,8 @@ class StartedMpi final : public MpiJob {
 
 }  // namespace
 
+bool is_built_with_mpi() { return true; }
+
 std::unique_ptr<MpiJob> start_mpi(RankProgress& progress) {
   if (!rank_in_environment())
     throw RuntimeFailure({"--ranks mpi", "not started by mpirun",

@@ -14,6 +14,8 @@ namespace meshwright {
 /// Rank of this process from the environment of Open MPI, MPICH or Slurm, before MPI_Init; nullopt
 /// outside of a job.
 std::optional<RankId> rank_in_environment();
+/// Number of processes that mpirun or srun started, from the environment; 1 outside of a job.
+int processes_in_environment();
 /// Local rank of this process on its host; 0 if the environment does not define it.
 int local_rank_in_environment();
 
@@ -37,6 +39,8 @@ class MpiJob {
   int rank_count_ = 1, ranks_here_ = 1;
 };
 
+/// False: start_mpi() always throws.
+bool is_built_with_mpi();
 /// Throws RuntimeFailure if the program has no MPI support or was not started by mpirun. `progress`
 /// must outlive the job: it is all that is known of this rank if it dies.
 std::unique_ptr<MpiJob> start_mpi(RankProgress& progress);

@@ -1,6 +1,7 @@
 #include "planner/search/sweep.hpp"
 
 #include <mutex>
+#include <new>
 
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/search.hpp"
@@ -10,6 +11,12 @@
 
 namespace meshwright {
 namespace {
+
+void mark_failed(SweepPoint& point, Diagnostic problem) {
+  point.figures.reset();
+  point.problems = {std::move(problem)};
+  point.has_failed = true;
+}
 
 SweepPoint evaluate_point(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                           const CostModel& cost_model, const Trainer* trainer) {
@@ -27,6 +34,11 @@ SweepPoint evaluate_point(const Strategy& strategy, const ModelGraph& model, con
           figures_of(plan.strategy, predict({plan, model, cluster, cost_model}).evaluation, "");
   } catch (const InputError& error) {
     point.problems = error.diagnostics();
+  } catch (const std::bad_alloc&) {
+    mark_failed(point, {"this machine", "out of memory", "use fewer threads or a larger machine"});
+  } catch (const std::exception& error) {
+    mark_failed(point, {"internal error", error.what(),
+                        "report this bug, with the command line and the input files"});
   }
   return point;
 }
@@ -38,14 +50,13 @@ std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelG
                               const SweepOptions& options) {
   std::vector<SweepPoint> points(strategies.size());
   std::mutex mutex;
-  std::size_t done = 0;
   parallel_for(strategies.size(), thread_count(options.threads), [&](std::size_t i) {
     points[i].strategy = strategies[i];
     if (options.canceled && options.canceled()) return;
     points[i] = evaluate_point(strategies[i], model, cluster, cost_model, options.trainer);
-    if (!options.progress) return;
+    if (!options.on_point) return;
     const std::lock_guard lock(mutex);
-    options.progress(++done, strategies.size());
+    options.on_point(i, points[i]);
   });
   return points;
 }

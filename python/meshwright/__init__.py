@@ -14,6 +14,7 @@ True
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,15 +23,18 @@ from typing import Union
 from . import _core
 from ._calls import Call, Model, Option, Source, help
 from ._errors import EnvironmentFailure, Error, InputError, Problem, UsageError
-from ._results import (Calibration, Comparison, Fit, Plans, Result, Schedule, Simulation, Sweep,
-                       Validation)
+from ._results import (Calibration, Comparison, Fit, Partition, Plans, Result, Schedule, Simulation,
+                       Sweep, Validation)
+from ._sweeps import Map, evaluate_over
+from ._torch import OperatorGraph, from_torch
 from ._training import StepTimer
 
 __version__: str = _core.version
 __all__ = [
-    "Calibration", "Comparison", "EnvironmentFailure", "Error", "Fit", "InputError", "Plans",
-    "Problem", "Result", "Schedule", "Simulation", "StepTimer", "Sweep", "UsageError", "Validation",
-    "calibrate_from_trace", "compare", "fit", "help", "plan", "schedule", "simulate", "sweep", "validate",
+    "Calibration", "Comparison", "EnvironmentFailure", "Error", "Fit", "InputError", "OperatorGraph",
+    "Partition", "Plans", "Problem", "Result", "Schedule", "Simulation", "StepTimer", "Sweep",
+    "UsageError", "Validation", "calibrate_from_trace", "compare", "fit", "from_torch", "help", "plan",
+    "schedule", "simulate", "sweep", "validate",
 ]
 
 
@@ -107,18 +111,33 @@ def schedule(name: str = "auto", *, stages: int | None = None, microbatches: int
 
 
 def sweep(model: Model, cluster: Source, over: Mapping[str, Sequence[Union[int, float, str]]], *,
-          gpus: int | None = None, trainer: Source | None = None, **options: Option) -> Sweep:
+          gpus: int | None = None, trainer: Source | None = None, map: Map | None = None,
+          **options: Option) -> Sweep:
     """
     Simulate all combinations of the values of some options.
 
     >>> result = sweep("gpt2", "dgx-a100", {"tp": [1, 2, 4]}, gpus=8, global_batch=64, seq=1024)
     >>> [point["values"]["tp"] for point in result["points"]]
     ['1', '2', '4']
+
+    With `map`, workers of another library evaluate the combinations, and the result is the same. It
+    is called like the built-in `map`, and may return futures:
+
+        sweep(..., map=dask.distributed.Client("tcp://scheduler:8786").map)
+        sweep(..., map=ray.util.multiprocessing.Pool().map)
+        sweep(..., map=concurrent.futures.ProcessPoolExecutor().map)
+
+    Workers need this package in the same version, and files at the same paths.
     """
-    axes = [f"{name.replace('_', '-')}={','.join(map(str, values))}"
+    axes = [f"{name.replace('_', '-')}={','.join(str(value) for value in values)}"
             for name, values in over.items()]
+    if "part" in options or (map is not None and "points" in options):
+        raise TypeError("sweep() takes no 'part', and no 'points' together with 'map'")
     call = Call("sweep", dict(model=model, cluster=cluster, gpus=gpus, trainer=trainer, over=axes,
                               **options))
+    if map is not None:
+        count = math.prod(len(values) for values in over.values())
+        call.options["points"] = evaluate_over(map, call, count)
     return Sweep(call, call.run(json=True)[0])
 
 

@@ -27,7 +27,7 @@ class FileText(NamedTuple):
     """A file that only exists while the command runs."""
 
     name: str
-    text: str
+    text: str | bytes
 
 
 #: Options that are given once per value of a list.
@@ -65,7 +65,7 @@ def _name_of(config: Mapping[str, Any]) -> str:
 
 
 def _source_of(model: Model) -> Source | FileText:
-    if isinstance(model, (str, os.PathLike)):
+    if isinstance(model, (str, os.PathLike, FileText)):
         return model
     config = model.to_dict() if hasattr(model, "to_dict") else model
     if not isinstance(config, Mapping):
@@ -98,7 +98,10 @@ class Call:
                 if not isinstance(value, FileText):
                     return value
                 path = Path(folder, value.name)
-                path.write_text(value.text, encoding="utf-8")
+                if isinstance(value.text, bytes):
+                    path.write_bytes(value.text)
+                else:
+                    path.write_text(value.text, encoding="utf-8")
                 return path
 
             options = {name: written(value) for name, value in self.options.items()}

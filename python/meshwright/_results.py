@@ -238,6 +238,36 @@ class Sweep(Result):
         ]
 
 
+class Partition(Result):
+    """The stages of an operator graph on the devices of a cluster, and the simulated training step."""
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """Devices, time, memory and names of the nodes of every stage; empty if none fits."""
+        return self["stages"]
+
+    @property
+    def step_time(self) -> float | None:
+        """Seconds of the simulated training step; None for inference, or if no partition fits."""
+        step = self._value.get("step")
+        return step["step_ns"] / 1e9 if step else None
+
+    @property
+    def infeasible(self) -> dict[str, Any] | None:
+        """Why no partition fits."""
+        return self._value.get("infeasible")
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [{"stage": number, **stage} for number, stage in enumerate(self.stages)]
+
+    def _html_rows(self) -> list[dict[str, str]]:
+        return [
+            {key: str(len(item)) if key == "nodes" else str(item)
+             for key, item in row.items() if key == "nodes" or not isinstance(item, list)}
+            for row in self._rows()
+        ]
+
+
 class Schedule(Result):
     """A pipeline schedule: the order of passes of every device, and its timing."""
 

@@ -16,7 +16,7 @@ import importlib.util
 import math
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -503,12 +503,17 @@ class Writer:
         self.graph += _sized(13, _sized(1, name) + _sized(2, _type(kind, shape)))
 
 
-def export_graph(model: Any, inputs: tuple[Any, ...], file: str | Path) -> None:
-    """Writes the operators and shapes of `model`, called with `inputs`, to `file`."""
+def graph_of(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> bytes:
+    """The operators and shapes of `model`, called with `args` and `kwargs`, as ONNX."""
     import torch
     with torch.no_grad():
-        program = torch.export.export(model, tuple(inputs))
-    Path(file).write_bytes(Writer(program).bytes())
+        program = torch.export.export(model, tuple(args), dict(kwargs or {}))
+    return Writer(program).bytes()
+
+
+def export_graph(model: Any, inputs: tuple[Any, ...], file: str | Path) -> None:
+    """Writes the operators and shapes of `model`, called with `inputs`, to `file`."""
+    Path(file).write_bytes(graph_of(model, inputs))
 
 
 def _load(reference: str) -> tuple[Any, tuple[Any, ...]]:

@@ -6,7 +6,9 @@ Tests of the installed package. MESHWRIGHT_PROGRAM names the program, whose outp
 
 import doctest
 import gzip
+import importlib.util
 import json
+import multiprocessing
 import os
 import pickle
 import re
@@ -19,7 +21,7 @@ import threading
 import time
 import unittest
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import meshwright
@@ -27,12 +29,19 @@ import meshwright
 PROGRAM = os.environ["MESHWRIGHT_PROGRAM"]
 GPT2 = {"model_type": "gpt2", "n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": 256,
         "vocab_size": 1000}
+GPT2_LARGE = {**GPT2, "n_head": 12, "n_embd": 768}
 JOB = dict(model="gpt2", cluster="dgx-a100", tp=2, pp=2, dp=2, global_batch=64, seq=1024)
 JOB_FLAGS = ("--model gpt2 --cluster dgx-a100 --tp 2 --pp 2 --dp 2 --global-batch 64 "
              "--seq 1024").split()
 # A search of several seconds, so that there is something to interrupt.
 LONG_SEARCH = dict(model="gpt3-175b", cluster="dgx-a100", gpus=1024, global_batch=1536, seq=2048,
                    time_limit=60, threads=1, top=50)
+
+
+# Eight points, of which those with tp=8 cannot be: 12 heads.
+STUDY = dict(model=GPT2_LARGE, cluster="dgx-a100", over={"tp": [1, 2, 4, 8], "micro_batch": [1, 2]},
+             gpus=8, global_batch=64, seq=256)
+HAS_DASK = importlib.util.find_spec("distributed") is not None
 
 
 def program(*arguments):
@@ -93,6 +102,40 @@ class SameAsTheProgram(unittest.TestCase):
         flags = ("--model gpt2 --cluster dgx-a100 --over pp=1,2 --over global-batch=32,64 --gpus 8 "
                  "--seq 1024 --json")
         self.assertEqual(sweep.json, program("sweep", *flags.split()))
+
+    def test_sweep_over_a_map(self):
+        with ThreadPoolExecutor(2) as pool:
+            for map_ in (map, pool.map):
+                with self.subTest(map_):
+                    self.assertEqual(meshwright.sweep(**STUDY, map=map_).json,
+                                     meshwright.sweep(**STUDY).json)
+
+    def test_sweep_over_processes(self):
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(2, context) as pool, context.Pool(2) as other:
+            for map_ in (pool.map, other.map, other.imap):
+                self.assertEqual(meshwright.sweep(**STUDY, map=map_).json,
+                                 meshwright.sweep(**STUDY).json)
+
+    @unittest.skipUnless(HAS_DASK, "needs dask[distributed]")
+    def test_sweep_over_a_cluster_of_dask(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Dask
+            from dask.distributed import Client, LocalCluster
+
+            with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, \
+                    Client(cluster) as client:
+                futures = []
+
+                def on_the_cluster(function, parts):
+                    futures.extend(client.map(function, parts))
+                    return futures
+
+                swept = meshwright.sweep(**STUDY, map=on_the_cluster)
+                holders = client.who_has(futures)
+        self.assertEqual(swept.json, meshwright.sweep(**STUDY).json)
+        self.assertEqual(len(holders), 8)
+        self.assertTrue(all(holders.values()), holders)
 
     def test_validate(self):
         self.assertEqual(meshwright.validate("korthikanti-2022").json,
@@ -156,6 +199,10 @@ class Results(unittest.TestCase):
         self.assertEqual(html.count("<svg "), 1)
         self.assertEqual(html.count(">rank "), JOB["pp"])
 
+    def test_html_of_a_model_without_a_file(self):
+        step = meshwright.simulate(model=GPT2, cluster="dgx-a100", dp=1, global_batch=4, seq=256)
+        self.assertIn("<svg ", step._repr_html_())
+
     def test_to_pandas_has_a_row_per_point(self):
         table = meshwright.sweep("gpt2", "dgx-a100", {"tp": [1, 2, 4]}, gpus=8, global_batch=64,
                                  seq=1024).to_pandas()
@@ -191,6 +238,48 @@ def trace_of_a_linear_layer():
         ]
     return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
             "traceEvents": events}
+
+
+class SweepsOverWorkers(unittest.TestCase):
+    def test_every_part_is_a_task(self):
+        tasks = []
+
+        def record(function, items):
+            tasks.extend(items)
+            return [function(item) for item in items]
+
+        sweep = meshwright.sweep(**STUDY, map=record)
+        self.assertEqual([task.part for task in tasks], [f"{i}/8" for i in range(1, 9)])
+        self.assertEqual([task.options["threads"] for task in tasks], [1] * 8)
+        self.assertEqual(pickle.loads(pickle.dumps(tasks)), tasks)
+        self.assertEqual(len(sweep["points"]), 8)
+        self.assertIsNone(sweep["points"][6]["plan"])
+
+    def test_what_workers_computed_is_used(self):
+        """A worker that reports another step time changes the result."""
+        def change(function, items):
+            return [re.sub(r'"step_time_ps":[0-9]+', '"step_time_ps":7000000000000', function(item))
+                    for item in items]
+
+        sweep = meshwright.sweep(**STUDY, map=change)
+        self.assertEqual(sweep["points"][0]["plan"]["step_time_ns"], 7e9)
+
+    def test_an_error_of_a_worker_cancels_the_others(self):
+        futures = [Future() for _ in range(8)]
+        futures[0].set_exception(meshwright.InputError([("a", "b", "c")]))
+        with self.assertRaises(meshwright.InputError):
+            meshwright.sweep(**STUDY, map=lambda function, items: futures)
+        self.assertTrue(all(future.cancelled() for future in futures[1:]))
+
+    def test_options_of_parts_are_refused(self):
+        with self.assertRaises(TypeError):
+            meshwright.sweep(**STUDY, part="1/2")
+        with self.assertRaises(TypeError):
+            meshwright.sweep(**STUDY, map=map, points="study.points")
+
+    def test_an_invalid_option(self):
+        with self.assertRaises(meshwright.UsageError):
+            meshwright.sweep(**STUDY, map=map, zero=9)
 
 
 class TrainingScripts(unittest.TestCase):

@@ -50,7 +50,7 @@ set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit" "predi
 set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis partition sharding" "search" "sizing")
 set(floors_models "text builders" "families graphs onnx" "load" "launch" "import" "kineto")
-set(floors_cli "terminal" "flags reports" "validation" "job partition" "explain manual plan run schedule" "calibration"
+set(floors_cli "terminal" "flags reports" "validation" "job partition" "explain manual plan run schedule sweep" "calibration"
                "commands" "program")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
 set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <sstream>
 #include <thread>
 
+#include "tests/cli/mpirun.hpp"
 #include "tests/cli/run/tiny_run.hpp"
 
 namespace meshwright {
@@ -17,27 +16,13 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-/// In the folders of PATH; empty: nowhere.
-std::string find_program(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (std::filesystem::exists(folder + "/" + name)) return folder + "/" + name;
-  return {};
-}
-
 class RunMpi : public TinyRun {
  protected:
   void SetUp() override {
-    mpirun_ = find_program("mpirun.openmpi");
+    mpirun_ = find_mpirun();
     if (mpirun_.empty()) GTEST_SKIP() << "there is no mpirun.openmpi";
     if (run_program(alone("mpi")).standard_error.find("without MPI") != std::string::npos)
       GTEST_SKIP() << "the program was built without MPI";
-    // OpenMPI refuses root, and more processes than cores, unless told twice.
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);  // needs rights of ptrace
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // OpenMPI never frees some memory
   }
   ProgramCall alone(const std::string& kind, const std::string& how = kTwoStages) const {
     return call_of(how + " --ranks " + kind);
@@ -46,13 +31,7 @@ class RunMpi : public TinyRun {
     return under_mpirun(alone("mpi"), more, processes);
   }
   ProgramCall under_mpirun(const ProgramCall& call, const std::string& more, int processes) const {
-    std::vector<std::string> arguments =
-        words_of("--oversubscribe --mca mpi_yield_when_idle 1 -np " + std::to_string(processes));
-    arguments.push_back(call.program);
-    arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
-    const std::vector<std::string> last = words_of(more);
-    arguments.insert(arguments.end(), last.begin(), last.end());
-    return {.program = mpirun_, .arguments = arguments, .folder = folder_.path()};
+    return call_under_mpirun(mpirun_, processes, call, words_of(more));
   }
   /// Losses of the steps, which threads compute to the last bit.
   std::vector<double> losses_with_mpi(const std::string& how) const {

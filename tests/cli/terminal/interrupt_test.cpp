@@ -55,7 +55,7 @@ TEST_F(Interruption, KeepsThePointsOfASweep) {
                   " --over micro-batch=1,2 -o sweep.csv");
   EXPECT_THAT(run.standard_output, HasSubstr("best that fits in memory"));
   EXPECT_THAT(run.standard_error, testing::ContainsRegex("interrupted: [0-9]+ of 200 combin"));
-  EXPECT_THAT(folder_.file_names(), testing::ElementsAre("sweep.csv"));
+  EXPECT_THAT(folder_.file_names(), testing::ElementsAre("sweep.csv", "sweep.csv.points"));
 }
 
 /// Of the system, set by the shell.

@@ -57,15 +57,55 @@ TEST(Sweep, LeavesOutWhatWasNotBegunWhenCanceled) {
   const SmallJob job = dense_job();
   const std::vector<Strategy> strategies(16, strategy_of(1, 1));
   std::atomic<int> asked{0};
-  std::size_t reported = 0;
+  std::vector<std::size_t> reported;
   const auto points = sweep(strategies, job.model, job.cluster, *job.cost_model,
                             {.threads = 1,
-                             .progress = [&](std::size_t done, std::size_t) { reported = done; },
+                             .on_point =
+                                 [&](std::size_t i, const SweepPoint& point) {
+                                   EXPECT_TRUE(point.figures.has_value());
+                                   reported.push_back(i);
+                                 },
                              .canceled = [&] { return ++asked > 3; }});
-  EXPECT_EQ(reported, 3U);
+  EXPECT_EQ(reported, (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_TRUE(points[2].figures.has_value());
   EXPECT_FALSE(points[3].figures.has_value());
   EXPECT_TRUE(points[3].problems.empty());
+}
+
+/// Fails for kernels of more than `limit` flop.
+class FailingCosts : public CostModel {
+ public:
+  FailingCosts(const CostModel& costs, Flops limit) : costs_(costs), limit_(limit) {}
+  Seconds time_of(const Kernel& kernel) const override {
+    if (kernel.flops > limit_) throw InternalError("a kernel that is too large");
+    return costs_.time_of(kernel);
+  }
+  Seconds time_of(const Collective& collective) const override {
+    return costs_.time_of(collective);
+  }
+  TransferCost cost_of(const Transfer& transfer) const override { return costs_.cost_of(transfer); }
+  std::string provenance() const override { return costs_.provenance(); }
+
+ private:
+  const CostModel& costs_;
+  Flops limit_;
+};
+
+// The sequence of 512 tokens passes, and the one of 2048 does not.
+TEST(Sweep, GoesOnAfterAPointThatFails) {
+  const SmallJob job = dense_job();
+  std::vector<Strategy> strategies(3, strategy_of(1, 1));
+  strategies[1].sequence_length = 2048;
+  // The output layer: 2 x 512 x 1024 x 16000 flop.
+  const FailingCosts costs(*job.cost_model, Flops(2.0 * 1024 * 1024 * 16'000));
+  const auto points = sweep(strategies, job.model, job.cluster, costs);
+  EXPECT_TRUE(points[0].figures.has_value());
+  EXPECT_TRUE(points[2].figures.has_value());
+  EXPECT_FALSE(points[0].has_failed);
+  EXPECT_TRUE(points[1].has_failed);
+  EXPECT_FALSE(points[1].figures.has_value());
+  ASSERT_EQ(points[1].problems.size(), 1U);
+  EXPECT_EQ(points[1].problems.front().what, "a kernel that is too large");
 }
 
 }  // namespace
