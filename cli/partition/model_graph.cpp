@@ -15,6 +15,7 @@
 #include "core/formats/file.hpp"
 #include "core/formats/gzip.hpp"
 #include "models/load/load.hpp"
+#include "models/load/trainer_toml.hpp"
 #include "models/onnx/onnx.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 
@@ -107,6 +108,9 @@ void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags) {
                    "forward pass only (default: training with AdamW)");
   add_choice(command, "--unknown-operators", flags.unknown_operators, {kMemoryBound},
              "operators that are not known read and write their tensors once (default: error)");
+  add_value(command, "--trainer", flags.trainer, "NAME|FILE",
+            "training program whose costs are used: preset of models/trainers, or trainer.toml "
+            "(default: megatron-core)");
   add_value(command, "--costs", flags.costs_file, "FILE",
             "write FLOPs, bytes and times of all nodes to FILE (CSV)");
 }
@@ -126,11 +130,11 @@ bool is_model_graph(const NamedText& file) { return looks_like_onnx(file.text); 
 void refuse_model_graph_flags(const ModelGraphFlags& flags) {
   const bool any_given = !flags.cluster.empty() || !flags.dimensions.empty() || flags.dtype ||
                          flags.inference || !flags.unknown_operators.empty() ||
-                         !flags.costs_file.empty();
+                         !flags.trainer.empty() || !flags.costs_file.empty();
   if (any_given)
     refuse_flag("--cluster",
                 "the graph has times: --cluster, --dim, --dtype, --inference, "
-                "--unknown-operators and --costs are for ONNX and PyTorch models",
+                "--unknown-operators, --trainer and --costs are for ONNX and PyTorch models",
                 "remove them");
 }
 
@@ -143,8 +147,13 @@ PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
                             .allows_unknown_operators = flags.unknown_operators == kMemoryBound};
   check_dtype(options.dtype, model.cluster);
   model.devices = devices_of(model.cluster, device_flags);
+  const Trainer trainer = trainer_from_toml(find_trainer(
+      flags.trainer.empty() ? std::string(default_trainer(model.cluster)) : flags.trainer));
+  if (!flags.inference)
+    model.devices.reserved =
+        trainer.memory.context.value_or(device_of(model.cluster, DeviceId(0)).reserved_memory);
   model.graph = read_onnx(file, options);
-  model.cost = make_device_cost_model(model.cluster);
+  model.cost = make_device_cost_model(model.cluster, trainer);
   return model;
 }
 

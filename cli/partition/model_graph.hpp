@@ -21,7 +21,7 @@ class App;
 namespace meshwright {
 
 struct ModelGraphFlags {
-  std::string cluster, unknown_operators, costs_file;
+  std::string cluster, trainer, unknown_operators, costs_file;
   std::vector<std::string> dimensions;
   std::optional<Dtype> dtype;
   bool inference = false;

@@ -17,7 +17,8 @@ std::optional<Prediction> partition_step(const PricedModel& model,
                                          const PricedKernelGraph<ReplicationProblem>& priced,
                                          const TrainingPartition& partition) {
   if (simulated_passes(partition) > kMostSimulatedPasses) return {};
-  return predict_partition({model.graph, priced, partition, model.cluster}, *model.cost);
+  return predict_partition({model.graph, priced, partition, model.cluster, model.devices.reserved},
+                           *model.cost);
 }
 
 Document step_text(const Prediction& step, int microbatches) {

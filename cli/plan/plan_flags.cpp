@@ -41,9 +41,9 @@ constexpr const char* kPlanFooter =
     "  meshwright plan --graph resnet50.onnx --cluster dgx-a100 --gpus 8 --global-batch 1024";
 
 /// The options of plans of a graph.
-constexpr std::array kGraphPlanOptions{"--graph", "--batch-dim",    "--dim",    "--cluster",
-                                       "--gpus",  "--global-batch", "--dtype",  "--micro-batch",
-                                       "--top",   "--json",         "--format", "--output"};
+constexpr std::array kGraphPlanOptions{
+    "--graph",       "--batch-dim", "--dim",  "--cluster", "--gpus",   "--global-batch", "--dtype",
+    "--micro-batch", "--top",       "--json", "--format",  "--output", "--trainer"};
 
 void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
   flags.command = &command;
@@ -213,6 +213,7 @@ GraphPlanRequest graph_plan_request(const PlanFlags& flags) {
                            .top = flags.top.value_or(10)};
   request.model.cluster = flags.sources.cluster;
   request.model.dimensions = flags.graph.dimensions;
+  request.model.trainer = flags.sources.trainer;
   request.model.dtype = flags.choices.dtype;
   if (!flags.gpus.empty())
     request.gpus = static_cast<int>(parse_count("--gpus", flags.gpus, kGpuRange));

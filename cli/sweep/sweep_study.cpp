@@ -79,7 +79,7 @@ SweepStudy load_study(const SweepFlags& flags, bool warns) {
 
 std::string key_of(const SweepStudy& study) {
   std::string text;
-  for (const auto& [name, value] : study.identity) text += name + "=" + value + "\n";
+  for (const auto& [name, value] : study.identity) text += fmt::format("{}={}\n", name, value);
   return fmt::format("{:016x}", fnv1a(text));
 }
 

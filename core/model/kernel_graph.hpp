@@ -11,6 +11,13 @@
 
 namespace meshwright {
 
+/// Trainable elements that a node reads after another one: tied weights.
+struct TiedParameters {
+  std::int32_t owner = 0;  ///< the first node that reads them
+  std::int64_t count = 0;
+  friend bool operator==(const TiedParameters&, const TiedParameters&) = default;
+};
+
 struct KernelGraphNode {
   std::string name;
   std::string operation;                  ///< "Conv"
@@ -18,9 +25,10 @@ struct KernelGraphNode {
   Bytes output;                           ///< everything that other nodes can read
   Bytes saved;                            ///< kept for the backward pass
   std::int64_t parameters = 0;            ///< trainable elements, of which it is the first reader
-  /// Trainable elements that it reads after other nodes: tied weights. On another device it needs a
-  /// copy of them.
-  std::int64_t tied_parameters = 0;
+  std::vector<TiedParameters> tied = {};  ///< on another device than the owner it needs a copy
+  /// A later node whose kernels do the work of this one, too: all nodes that read its output are
+  /// part of them. -1: none.
+  std::int32_t fused_into = -1;
   friend bool operator==(const KernelGraphNode&, const KernelGraphNode&) = default;
 };
 
@@ -39,6 +47,11 @@ struct KernelGraph {
   friend bool operator==(const KernelGraph&, const KernelGraph&) = default;
 };
 
+inline std::int64_t tied_parameters(const KernelGraphNode& node) {
+  std::int64_t sum = 0;
+  for (const TiedParameters& tied : node.tied) sum += tied.count;
+  return sum;
+}
 inline Flops forward_flops(const KernelGraphNode& node) {
   Flops sum;
   for (const Kernel& kernel : node.forward) sum += kernel.flops;

@@ -41,14 +41,16 @@ struct GraphTensor {
   ElementType type = ElementType::kUndefined;
   std::optional<Dimensions> dims;            ///< absent: not known yet
   std::optional<std::vector<double>> value;  ///< row-major
-  std::int32_t root = -1;      ///< the tensor whose memory it shares; its own index if none
-  std::int32_t producer = -1;  ///< index of its node; -1: input or initializer
-  bool is_constant = false;    ///< depends on neither inputs nor parameters
+  std::int32_t view_of = -1;                 ///< the tensor whose memory it shares; -1: none
+  std::int32_t producer = -1;                ///< index of its node; -1: input or initializer
+  bool is_constant = false;                  ///< depends on neither inputs nor parameters
   /// Trainable initializers that it is, or that it was put together from; empty: it is not a
   /// parameter.
   std::vector<std::int32_t> parameters;
   bool needs_gradient = false;
-  bool is_saved = false;  ///< read by the backward pass
+  bool is_transposed = false;  ///< a view with its axes in another order
+  /// A comparison of positions, or computed from one: a causal mask.
+  bool is_triangular = false;
 
   bool is_parameter() const { return !parameters.empty(); }
 };

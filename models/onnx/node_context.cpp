@@ -164,13 +164,19 @@ bool NodeContext::values_are_known() const {
   });
 }
 
-GraphTensor& NodeContext::root_of(std::int32_t tensor) const {
-  return tensors_[static_cast<std::size_t>(tensors_[static_cast<std::size_t>(tensor)].root)];
+GraphTensor& NodeContext::tensor(std::int32_t index) const {
+  return tensors_[static_cast<std::size_t>(index)];
 }
 
 void NodeContext::share_memory(std::size_t i) {
   if (!has_output(i)) return;
-  tensors_[static_cast<std::size_t>(outputs_[i])].root = input(0).root;
+  tensor(outputs_[i]).view_of = inputs_[0];
+  tensor(outputs_[i]).is_transposed = input(0).is_transposed;
+}
+
+void NodeContext::share_memory_transposed() {
+  share_memory();
+  if (has_output(0)) tensor(outputs_[0]).is_transposed = true;
 }
 
 void NodeContext::exclude_parameter(std::size_t i) {
@@ -204,11 +210,26 @@ bool NodeContext::any_needs_gradient() const {
 }
 
 void NodeContext::save_input(std::size_t i) {
-  if (has_input(i) && !is_integer(input(i).type)) root_of(inputs_[i]).is_saved = true;
+  if (has_input(i) && !is_integer(input(i).type)) saved_.push_back(inputs_[i]);
 }
 
 void NodeContext::save_output(std::size_t i) {
-  if (has_output(i)) root_of(outputs_[i]).is_saved = true;
+  if (has_output(i)) saved_.push_back(outputs_[i]);
+}
+
+void NodeContext::bias_gradient(std::size_t i) {
+  if (!settings_.is_training || !needs_gradient(i)) return;
+  Kernel made = kernel(KernelKind::kMemoryBound, Phase::kBackwardWeight);
+  made.routine = Routine::kBias;
+  made.memory_traffic = Bytes(bytes_of_output(0));
+  add_backward(made);
+}
+
+/// The gradient of another input is a product with input `i`.
+bool NodeContext::is_factor(std::size_t i) const {
+  for (std::size_t other = 0; other < inputs_.size(); ++other)
+    if (other != i && needs_gradient(other)) return true;
+  return false;
 }
 
 Kernel NodeContext::kernel(KernelKind kind, Phase phase) const {
@@ -235,7 +256,10 @@ void NodeContext::memory_bound() {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     in += bytes_of_input(i);
     if (needs_gradient(i)) input_gradients += bytes_of_input(i);
-    if (rule_.saves == Saves::kInputs && any_needs_gradient()) {
+    const bool is_saved = rule_.saves == Saves::kInputs
+                              ? any_needs_gradient()
+                              : rule_.saves == Saves::kFactors && is_factor(i);
+    if (is_saved) {
       saved += bytes_of_input(i);
       save_input(i);
     }

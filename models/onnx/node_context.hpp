@@ -21,8 +21,16 @@ namespace meshwright::onnx {
 
 class NodeContext;
 
-/// Tensors that the gradient of a memory-bound operator reads.
-enum class Saves : std::uint8_t { kNothing, kInputs, kOutput };
+/// Tensors that the gradient of a memory-bound operator reads. Factors: inputs of a product of
+/// elements, each for the gradients of the others.
+enum class Saves : std::uint8_t { kNothing, kInputs, kFactors, kOutput };
+
+/// How a memory-bound kernel can be part of a larger one (fuse_kernels.hpp).
+enum class Fusion : std::uint8_t {
+  kNone,
+  kElements,  ///< an element of the result needs an element of each input, or copies one
+  kRows       ///< it needs a row, i.e. all elements along the last axis
+};
 
 /// A row of the table of operators.
 struct OperatorRule {
@@ -32,6 +40,7 @@ struct OperatorRule {
   Saves saves = Saves::kNothing;
   bool is_layout = false;    ///< of parameters alone: done once, before training
   bool is_declared = false;  ///< the shapes of its outputs are in the file
+  Fusion fusion = Fusion::kNone;
 };
 
 /// Properties of the whole graph that rules depend on.
@@ -100,6 +109,8 @@ class NodeContext {
   bool values_are_known() const;  ///< of all inputs
   /// Output `i` is a view of the first input: it takes neither time nor memory.
   void share_memory(std::size_t i = 0);
+  /// Output 0 is a view with its axes in another order, of which only copies have other shapes.
+  void share_memory_transposed();
   /// Not trained: running means.
   void exclude_parameter(std::size_t i);
 
@@ -122,6 +133,8 @@ class NodeContext {
   void save_input(std::size_t i);
   void save_output(std::size_t i);
   void save(std::int64_t bytes) { work_.saved += Bytes(bytes); }  ///< statistics, masks
+  /// The gradient of input `i`, a bias: the sums of the gradients of output 0.
+  void bias_gradient(std::size_t i);
   bool needs_gradient(std::size_t i) const { return has_input(i) && input(i).needs_gradient; }
   bool any_needs_gradient() const;
   Kernel kernel(KernelKind kind, Phase phase) const;
@@ -129,9 +142,12 @@ class NodeContext {
   Flops product_flops(const ProductSize& size) const;
 
   const KernelGraphNode& work() const { return work_; }
+  /// Tensors that the backward pass reads.
+  const std::vector<std::int32_t>& saved_tensors() const { return saved_; }
 
  private:
-  GraphTensor& root_of(std::int32_t tensor) const;
+  GraphTensor& tensor(std::int32_t index) const;
+  bool is_factor(std::size_t i) const;
   void spend_bytes(std::int64_t bytes);
   void check_product(const ProductSize& size) const;
   Kernel product_kernel(const ProductSize& size, Phase phase, std::int64_t bytes) const;
@@ -143,6 +159,7 @@ class NodeContext {
   std::vector<std::int32_t> inputs_, outputs_;
   GraphBudget& budget_;
   KernelGraphNode work_;
+  std::vector<std::int32_t> saved_;
 };
 
 /// Of a tensor of known shape; floating-point tensors are stored in `dtype`.

@@ -20,6 +20,8 @@ struct OnnxOptions {
   /// Operators without a rule are read and written once, if the file has the shapes of their
   /// outputs. Otherwise they are refused.
   bool allows_unknown_operators = false;
+  /// As torch.compile does it (fuse_kernels.hpp). Otherwise every operator has its own kernels.
+  bool fuses_kernels = true;
 };
 
 /// Largest ONNX file; protobuf messages have at most 2 GiB.

@@ -7,20 +7,25 @@ namespace {
 
 void apply_unknown(NodeContext& node) { node.memory_bound(); }
 
-constexpr Saves kInputs = Saves::kInputs, kOutput = Saves::kOutput, kNothing = Saves::kNothing;
+constexpr Saves kInputs = Saves::kInputs, kFactors = Saves::kFactors, kOutput = Saves::kOutput,
+                kNothing = Saves::kNothing;
 
+constexpr OperatorRule fused(OperatorRule rule, Fusion fusion = Fusion::kElements) {
+  rule.fusion = fusion;
+  return rule;
+}
 /// Element by element: the family of kernels, and what the gradient reads.
 constexpr OperatorRule elementwise(std::string_view name, Routine routine, Saves saves) {
-  return {name, apply_elementwise, routine, saves};
+  return fused({name, apply_elementwise, routine, saves});
 }
-constexpr OperatorRule comparison(std::string_view name) { return {name, apply_comparison}; }
+constexpr OperatorRule comparison(std::string_view name) { return fused({name, apply_comparison}); }
 /// Same elements in another order or shape: of parameters, done once before training.
 constexpr OperatorRule layout(std::string_view name, void (*apply)(NodeContext&),
                               Routine routine = Routine::kResidual) {
-  return {name, apply, routine, kNothing, true};
+  return fused({name, apply, routine, kNothing, true});
 }
 constexpr OperatorRule reduction(std::string_view name, Saves saves) {
-  return {name, apply_reduction, Routine::kBias, saves};
+  return fused({name, apply_reduction, Routine::kBias, saves}, Fusion::kRows);
 }
 
 // Opsets 7 to 23, sorted by name. From com.microsoft: operators that ONNX Runtime's optimizer and
@@ -63,14 +68,14 @@ constexpr OperatorRule kRules[] = {
     {"CumSum", apply_like_input, Routine::kBias},
     {"DepthToSpace", apply_depth_to_space, Routine::kDispatch},
     {"DequantizeLinear", apply_dequantize, Routine::kCast},
-    elementwise("Div", Routine::kResidual, kInputs),
-    {"Dropout", apply_dropout, Routine::kResidual},
+    elementwise("Div", Routine::kResidual, kFactors),
+    fused({"Dropout", apply_dropout, Routine::kResidual}),
     {"Einsum", apply_einsum, Routine::kResidual},
     elementwise("Elu", Routine::kGelu, kOutput),
     comparison("Equal"),
     elementwise("Erf", Routine::kGelu, kInputs),
     elementwise("Exp", Routine::kGelu, kOutput),
-    {"Expand", apply_expand},
+    fused({"Expand", apply_expand}),
     {"EyeLike", apply_like_input},
     elementwise("FastGelu", Routine::kGelu, kInputs),
     layout("Flatten", apply_flatten),
@@ -100,7 +105,7 @@ constexpr OperatorRule kRules[] = {
     comparison("Less"),
     comparison("LessOrEqual"),
     elementwise("Log", Routine::kGelu, kInputs),
-    {"LogSoftmax", apply_softmax, Routine::kSoftmax, kOutput},
+    fused({"LogSoftmax", apply_softmax, Routine::kSoftmax, kOutput}, Fusion::kRows),
     {"LpNormalization", apply_like_input, Routine::kLayerNorm, kInputs},
     {"LpPool", apply_pool, Routine::kBias},
     {"MatMul", apply_matmul, Routine::kResidual},
@@ -111,9 +116,9 @@ constexpr OperatorRule kRules[] = {
     elementwise("Min", Routine::kResidual, kInputs),
     elementwise("Mish", Routine::kGelu, kInputs),
     elementwise("Mod", Routine::kResidual, kNothing),
-    elementwise("Mul", Routine::kResidual, kInputs),
+    elementwise("Mul", Routine::kResidual, kFactors),
     elementwise("Neg", Routine::kResidual, kNothing),
-    {"NegativeLogLikelihoodLoss", apply_loss, Routine::kCrossEntropy, kInputs},
+    {"NegativeLogLikelihoodLoss", apply_log_likelihood_loss, Routine::kCrossEntropy},
     comparison("Not"),
     {"OneHot", apply_one_hot, Routine::kEmbedding},
     comparison("Or"),
@@ -157,8 +162,8 @@ constexpr OperatorRule kRules[] = {
     elementwise("Sinh", Routine::kGelu, kInputs),
     {"Size", apply_size},
     layout("Slice", apply_slice),
-    {"Softmax", apply_softmax, Routine::kSoftmax, kOutput},
-    {"SoftmaxCrossEntropyLoss", apply_loss, Routine::kCrossEntropy, kInputs},
+    fused({"Softmax", apply_softmax, Routine::kSoftmax, kOutput}, Fusion::kRows),
+    {"SoftmaxCrossEntropyLoss", apply_loss, Routine::kCrossEntropy},
     elementwise("Softplus", Routine::kGelu, kInputs),
     elementwise("Softsign", Routine::kGelu, kInputs),
     {"SpaceToDepth", apply_space_to_depth, Routine::kDispatch},
@@ -174,10 +179,10 @@ constexpr OperatorRule kRules[] = {
     {"Tile", apply_tile},
     {"TopK", apply_top_k, Routine::kRouting},
     layout("Transpose", apply_transpose, Routine::kDispatch),
-    {"Trilu", apply_like_input},
+    fused({"Trilu", apply_like_input}),
     layout("Unsqueeze", apply_unsqueeze),
     {"Upsample", apply_resize, Routine::kResidual},
-    {"Where", apply_where, Routine::kResidual, kNothing},
+    fused({"Where", apply_where, Routine::kResidual, kNothing}),
     comparison("Xor"),
 };
 
@@ -185,9 +190,9 @@ static_assert(std::ranges::is_sorted(kRules, {}, &OperatorRule::name));
 
 /// Of the domain "meshwright".
 constexpr OperatorRule kOwnRules[] = {
-    {"Copy", apply_copy, Routine::kResidual, kNothing, true, true},
+    fused({"Copy", apply_copy, Routine::kResidual, kNothing, true, true}),
     {"Linear", apply_linear},
-    {"View", apply_view, Routine::kResidual, kNothing, true, true},
+    fused({"View", apply_view, Routine::kResidual, kNothing, true, true}),
 };
 
 constexpr OperatorRule kMemoryBound{"",    apply_unknown, Routine::kResidual, Saves::kInputs,

@@ -81,6 +81,7 @@ void apply_channel_norm(NodeContext& node);  ///< instance and group norm
 void apply_pool(NodeContext& node);
 void apply_global_pool(NodeContext& node);
 void apply_loss(NodeContext& node);
+void apply_log_likelihood_loss(NodeContext& node);
 
 // Recurrent layers.
 void apply_recurrent(NodeContext& node);

@@ -1,4 +1,5 @@
-// Operators that copy elements: slices, concatenation, gathers, padding.
+// Slices and expanded tensors, which are views as in PyTorch, and operators that copy elements:
+// concatenation, gathers, padding.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +34,7 @@ Slice slice_of(const NodeContext& node, std::int64_t start, std::int64_t end, st
   }
   const std::int64_t first = index(start, -1, size - 1), last = index(end, -1, size - 1);
   const std::int64_t length = std::max<std::int64_t>(0, first - last);
-  const std::int64_t stride = -std::max(step, -kMostElements);
+  const std::int64_t stride = std::max<std::int64_t>(1, -std::max(step, -kMostElements));
   return {first, -stride, length == 0 ? 0 : 1 + (length - 1) / stride};
 }
 
@@ -82,7 +83,7 @@ void apply_slice(NodeContext& node) {
   }
   node.set_output(std::move(dims));
   if (axes.size() == 1) slice_values(node, last);
-  copy_selected(node);
+  node.share_memory();
 }
 
 void apply_concat(NodeContext& node) {
@@ -128,13 +129,13 @@ void apply_split(NodeContext& node) {
     dims[axis] = (*sizes)[i];
     node.require(dims[axis] >= 0 && dims[axis] <= size - start, "the sizes exceed the dimension");
     node.set_output(i, dims, node.input(0).type);
+    node.share_memory(i);
     if (node.input(0).value && dims.size() == 1) {
       const auto from = node.input(0).value->begin() + static_cast<std::ptrdiff_t>(start);
       node.set_value(i, {from, from + static_cast<std::ptrdiff_t>(dims[axis])});
     }
     start += dims[axis];
   }
-  copy_selected(node);
 }
 
 void apply_gather(NodeContext& node) {
@@ -202,7 +203,7 @@ void apply_expand(NodeContext& node) {
   if (value && value->size() == 1 && node.output_elements(0) <= kMostKnownValues)
     node.set_value(
         0, std::vector<double>(static_cast<std::size_t>(node.output_elements(0)), value->front()));
-  node.memory_bound();
+  node.share_memory();
 }
 
 void apply_tile(NodeContext& node) {

@@ -48,6 +48,7 @@ void add_convolution(NodeContext& node, const ProductSize& size) {
     return add_depthwise(node, {size, traffic});
   }
   node.product(size);
+  node.bias_gradient(2);
 }
 
 }  // namespace
@@ -85,6 +86,7 @@ void apply_gemm(NodeContext& node) {
   if (size.k != node.dims(1)[transposes_b ? 1 : 0]) refuse_shapes(node, "multiplied");
   node.set_output({size.m, size.n});
   node.product(size);
+  node.bias_gradient(2);
 }
 
 void apply_linear(NodeContext& node) {
@@ -96,6 +98,7 @@ void apply_linear(NodeContext& node) {
   node.set_output(std::move(dims));
   const std::int64_t rows = node.elements(0) / std::max<std::int64_t>(1, depth);
   node.product({.m = rows, .n = columns, .k = depth});
+  node.bias_gradient(2);
 }
 
 // ---- convolutions ---------------------------------------------------------------------------

@@ -165,12 +165,38 @@ void apply_global_pool(NodeContext& node) {
   node.memory_bound();
 }
 
-/// Cross entropy: scores [N, C, ...] and labels; the logarithms are output 1, or kept.
-void apply_loss(NodeContext& node) {
+namespace {
+
+void set_loss(NodeContext& node) {
   const bool is_mean = node.text("reduction", "mean") != "none";
   node.set_output(0, is_mean ? Dimensions{} : node.dims(1), node.input(0).type);
+}
+
+}  // namespace
+
+/// Of logarithms [N, C, ...] and labels: reads one of each row, and writes all of the gradient.
+void apply_log_likelihood_loss(NodeContext& node) {
+  set_loss(node);
+  const std::int64_t rows = node.elements(1) * node.element_bytes();
+  node.memory_bound(rows + node.bytes_of_input(1), rows + node.bytes_of_input(0));
+}
+
+/// Cross entropy of scores [N, C, ...] and labels: three sweeps (maximum, sum of exponentials,
+/// label) over the scores and their logarithms in fp32, which are kept; the gradient is one sweep.
+void apply_loss(NodeContext& node) {
+  constexpr int kForwardSweeps = 3;
+  set_loss(node);
   node.set_output(1, node.dims(0), node.input(0).type);
-  node.memory_bound();
+  const std::int64_t bytes = node.elements(0) * (node.element_bytes() + kFloat32Bytes);
+  Kernel made = node.kernel(KernelKind::kMemoryBound, Phase::kForward);
+  made.memory_traffic = Bytes(bytes);
+  made.launches = kForwardSweeps;
+  node.add_forward(made);
+  if (!node.settings().is_training || !node.any_needs_gradient()) return;
+  node.save(node.elements(0) * kFloat32Bytes);
+  made.phase = Phase::kBackwardInput;
+  made.launches = 1;
+  node.add_backward(made);
 }
 
 }  // namespace meshwright::onnx

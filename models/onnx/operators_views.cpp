@@ -1,4 +1,5 @@
-// Operators that give the same elements another shape, and transposes.
+// Operators that give the same elements another shape, and transposes. As in PyTorch, a transpose
+// is a view, and reshaping one copies it.
 #include <algorithm>
 
 #include "models/onnx/operators.hpp"
@@ -6,8 +7,8 @@
 namespace meshwright::onnx {
 namespace {
 
-/// Output 0 is a view of input 0 with the shape `dims`.
-void set_view(NodeContext& node, Dimensions dims) {
+/// Output 0 has the elements of input 0 in the shape `dims`.
+void set_shape(NodeContext& node, Dimensions dims) {
   const std::int64_t elements = node.elements(0);
   if (element_count(dims) != elements)
     node.fail(
@@ -15,7 +16,17 @@ void set_view(NodeContext& node, Dimensions dims) {
         "check the values of --dim: the model may have fixed sizes");
   node.set_output(std::move(dims));
   if (node.input(0).value) node.set_value(0, *node.input(0).value);
+}
+
+void set_view(NodeContext& node, Dimensions dims) {
+  set_shape(node, std::move(dims));
   node.share_memory();
+}
+
+/// A view, unless the axes were in another order.
+void set_reshaped(NodeContext& node, Dimensions dims) {
+  set_shape(node, std::move(dims));
+  node.input(0).is_transposed ? node.memory_bound() : node.share_memory();
 }
 
 /// Axes of input 1 or of the attribute, as sorted indices of a tensor of `rank` dimensions.
@@ -60,7 +71,7 @@ void apply_reshape(NodeContext& node) {
   const auto known = element_count(others);
   node.require(known.has_value(), "a dimension is out of range");
   if (open) dims[*open] = *known == 0 ? 0 : node.elements(0) / *known;
-  set_view(node, std::move(dims));
+  set_reshaped(node, std::move(dims));
 }
 
 void apply_flatten(NodeContext& node) {
@@ -71,7 +82,7 @@ void apply_flatten(NodeContext& node) {
   std::int64_t rows = 1, columns = 1;
   for (std::int64_t i = 0; i < rank; ++i)
     (i < axis ? rows : columns) *= node.dims(0)[static_cast<std::size_t>(i)];
-  set_view(node, {rows, columns});
+  set_reshaped(node, {rows, columns});
 }
 
 void apply_squeeze(NodeContext& node) {
@@ -112,10 +123,10 @@ void apply_transpose(NodeContext& node) {
     dims.push_back(node.dims(0)[index]);
   }
   const auto is_wide = [](std::int64_t dim) { return dim > 1; };
-  const bool is_view = std::ranges::count_if(dims, is_wide) <= 1;
-  if (is_view) return set_view(node, std::move(dims));
+  const bool keeps_order = std::ranges::count_if(dims, is_wide) <= 1;
+  if (keeps_order) return set_view(node, std::move(dims));
   node.set_output(std::move(dims));
-  node.memory_bound();
+  node.share_memory_transposed();
 }
 
 }  // namespace meshwright::onnx

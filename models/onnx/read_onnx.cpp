@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "models/onnx/fuse_kernels.hpp"
 #include "models/onnx/kernel_graph_reader.hpp"
 #include "models/onnx/operators.hpp"
 #include "models/text/printable_text.hpp"
@@ -20,6 +21,10 @@ constexpr std::size_t kMostJoinedParameters = 64;
 
 /// More than weights, gradients and optimizer state take per parameter.
 constexpr double kStateBytes = 32;
+
+/// Operators whose result orders positions.
+constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+                                        "Trilu"};
 
 std::vector<std::int32_t> without_repeats(std::vector<std::int32_t> indices) {
   std::ranges::sort(indices);
@@ -56,7 +61,9 @@ class KernelGraphReader {
   bool reads_parameters(std::size_t node) const;
   bool is_constant(std::size_t node) const;
   void set_constant(std::size_t node);
-  void add_work(std::size_t node, KernelGraphNode work);
+  void mark_triangular(std::size_t node, std::string_view operation, bool passes_on);
+  void add_work(std::size_t node, const NodeContext& context);
+  void fuse();
   void add_saved_tensors();
   void add_edges();
 
@@ -70,10 +77,10 @@ class KernelGraphReader {
   std::vector<std::string> missing_dimensions_;
   std::vector<std::string> names_;                           ///< of nodes
   std::vector<std::vector<std::int32_t>> inputs_, outputs_;  ///< tensors by node; -1: omitted
-  std::vector<bool> is_owned_;        ///< by tensor: a parameter that was counted
+  std::vector<std::int32_t> owner_;   ///< by tensor: first node of the result that reads it; -1
   std::vector<std::int32_t> result_;  ///< by node: its index in the result; -1: left out
-  std::vector<std::size_t> source_;   ///< by node of the result: its index in the graph
-  KernelGraph result_graph_;
+  std::vector<KernelNode> result_nodes_;
+  std::vector<KernelGraphEdge> edges_;
 };
 
 KernelGraphReader::KernelGraphReader(const Graph& graph, const std::string& where,
@@ -84,7 +91,6 @@ KernelGraphReader::KernelGraphReader(const Graph& graph, const std::string& wher
   settings_.is_training = options.is_training;
   if (const auto found = graph.opsets.find(""); found != graph.opsets.end())
     settings_.opset = found->second;
-  result_graph_.dtype = options.dtype;
 }
 
 void KernelGraphReader::fail(std::size_t node, const std::string& what,
@@ -106,7 +112,6 @@ std::int32_t KernelGraphReader::tensor_named(const std::string& name) {
 std::int32_t KernelGraphReader::add_tensor() {
   const auto index = static_cast<std::int32_t>(tensors_.size());
   tensors_.emplace_back();
-  tensors_.back().root = index;
   return index;
 }
 
@@ -128,6 +133,9 @@ void KernelGraphReader::declare_initializers() {
     tensor.is_constant = !is_trainable;
     tensor.needs_gradient = is_trainable && settings_.is_training;
     if (is_trainable) tensor.parameters.push_back(index);
+    const std::size_t rank = literal.dims.size();
+    tensor.is_triangular = literal.type == ElementType::kBool && rank >= 2 &&
+                           literal.dims[rank - 1] == literal.dims[rank - 2];
   }
 }
 
@@ -329,6 +337,7 @@ void KernelGraphReader::visit(std::size_t v) {
   };
   if (!find_rule(graph_.nodes[v]) && !depends_on_data(inputs_[v]) && !reads_parameters(v)) {
     use_declared_shapes(v);
+    mark_triangular(v, {}, /*passes_on=*/true);
     if (std::ranges::all_of(outputs_[v], has_shape)) return set_constant(v);
   }
   const OperatorRule& rule = rule_of(v);
@@ -339,10 +348,22 @@ void KernelGraphReader::visit(std::size_t v) {
                       outputs_[v], budget_);
   rule.apply(context);
   use_declared_shapes(v);
+  mark_triangular(v, rule.name,
+                  rule.fusion == Fusion::kElements || rule.name.starts_with("Gather"));
   const bool has_data = depends_on_data(inputs_[v]);
   if (!has_data && rule.is_layout && join_parameters(v)) return;
   if (is_constant(v) || (!has_data && !reads_parameters(v))) return set_constant(v);
-  add_work(v, context.work());
+  add_work(v, context);
+}
+
+/// Masks are made of comparisons by elements, copies and selections.
+void KernelGraphReader::mark_triangular(std::size_t v, std::string_view operation, bool passes_on) {
+  bool is_triangular = std::ranges::find(kOrders, operation) != std::end(kOrders);
+  for (const std::int32_t input : inputs_[v])
+    is_triangular = is_triangular || (input >= 0 && passes_on &&
+                                      tensors_[static_cast<std::size_t>(input)].is_triangular);
+  for (const std::int32_t output : outputs_[v])
+    if (output >= 0) tensors_[static_cast<std::size_t>(output)].is_triangular = is_triangular;
 }
 
 void KernelGraphReader::set_constant(std::size_t v) {
@@ -368,7 +389,8 @@ bool KernelGraphReader::is_constant(std::size_t v) const {
 
 // ---- result ---------------------------------------------------------------------------------
 
-void KernelGraphReader::add_work(std::size_t v, KernelGraphNode work) {
+void KernelGraphReader::add_work(std::size_t v, const NodeContext& context) {
+  KernelGraphNode work = context.work();
   bool passes_gradient = false;
   std::vector<std::int32_t> parameters;
   for (const std::int32_t input : inputs_[v]) {
@@ -382,8 +404,13 @@ void KernelGraphReader::add_work(std::size_t v, KernelGraphNode work) {
     const std::int64_t elements = *element_count(*tensors_[p].dims);
     budget_.bytes -= static_cast<double>(elements) * kStateBytes;
     if (budget_.bytes < 0) fail(v, "the graph has too many parameters", "use smaller dimensions");
-    (is_owned_[p] ? work.tied_parameters : work.parameters) += elements;
-    is_owned_[p] = true;
+    std::int32_t& owner = owner_[p];
+    if (owner >= 0) {
+      work.tied.push_back({owner, elements});
+    } else {
+      work.parameters += elements;
+      owner = static_cast<std::int32_t>(result_nodes_.size());
+    }
   }
   for (const std::int32_t output : outputs_[v]) {
     if (output < 0) continue;
@@ -391,42 +418,65 @@ void KernelGraphReader::add_work(std::size_t v, KernelGraphNode work) {
     tensor.needs_gradient = passes_gradient && is_floating(tensor.type);
     if (tensor.dims) work.output += bytes_of(tensor, settings_.dtype);
   }
-  result_[v] = static_cast<std::int32_t>(result_graph_.nodes.size());
-  result_graph_.nodes.push_back(std::move(work));
-  source_.push_back(v);
+  result_[v] = static_cast<std::int32_t>(result_nodes_.size());
+  result_nodes_.push_back({.work = std::move(work),
+                           .rule = &context.rule(),
+                           .inputs = inputs_[v],
+                           .outputs = outputs_[v],
+                           .saved = context.saved_tensors()});
+}
+
+void KernelGraphReader::fuse() {
+  KernelNodes nodes{.nodes = std::move(result_nodes_),
+                    .tensors = std::move(tensors_),
+                    .producer = {},
+                    .is_graph_output = {}};
+  for (const GraphTensor& tensor : nodes.tensors)
+    nodes.producer.push_back(
+        tensor.producer < 0 ? -1 : result_[static_cast<std::size_t>(tensor.producer)]);
+  nodes.is_graph_output.resize(nodes.tensors.size());
+  for (const DeclaredTensor& output : graph_.outputs)
+    if (const auto found = index_.find(output.name); found != index_.end())
+      nodes.is_graph_output[static_cast<std::size_t>(found->second)] = true;
+  fuse_kernels(nodes, settings_);
+  result_nodes_ = std::move(nodes.nodes);
+  tensors_ = std::move(nodes.tensors);
 }
 
 /// Saved tensors belong to the nodes that compute them, and saved inputs of the graph to their
 /// first reader.
 void KernelGraphReader::add_saved_tensors() {
+  const std::vector<std::int32_t> roots = roots_of(tensors_);
+  const auto root = [&](std::int32_t tensor) {
+    return static_cast<std::size_t>(roots[static_cast<std::size_t>(tensor)]);
+  };
   std::vector<std::int32_t> owner(tensors_.size(), -1);
-  for (std::size_t n = 0; n < source_.size(); ++n)
-    for (const std::int32_t input : inputs_[source_[n]]) {
-      if (input < 0) continue;
-      const GraphTensor& tensor = tensors_[static_cast<std::size_t>(input)];
-      auto& first = owner[static_cast<std::size_t>(tensor.root)];
-      if (first < 0) first = static_cast<std::int32_t>(n);
-    }
+  std::vector<bool> is_saved(tensors_.size());
+  for (std::size_t n = 0; n < result_nodes_.size(); ++n) {
+    for (const std::int32_t input : result_nodes_[n].inputs)
+      if (input >= 0 && owner[root(input)] < 0) owner[root(input)] = static_cast<std::int32_t>(n);
+    for (const std::int32_t saved : result_nodes_[n].saved) is_saved[root(saved)] = true;
+  }
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const GraphTensor& tensor = tensors_[t];
-    if (!tensor.is_saved || tensor.is_parameter() || tensor.is_constant || !tensor.dims) continue;
+    if (!is_saved[t] || tensor.is_parameter() || tensor.is_constant || !tensor.dims) continue;
     if (tensor.producer >= 0) owner[t] = result_[static_cast<std::size_t>(tensor.producer)];
     if (owner[t] < 0) continue;
-    result_graph_.nodes[static_cast<std::size_t>(owner[t])].saved +=
+    result_nodes_[static_cast<std::size_t>(owner[t])].work.saved +=
         bytes_of(tensor, settings_.dtype);
   }
 }
 
 void KernelGraphReader::add_edges() {
-  for (std::size_t n = 0; n < source_.size(); ++n) {
-    for (const std::int32_t input : without_repeats(inputs_[source_[n]])) {
+  for (std::size_t n = 0; n < result_nodes_.size(); ++n) {
+    for (const std::int32_t input : without_repeats(result_nodes_[n].inputs)) {
       if (input < 0) continue;
       const GraphTensor& tensor = tensors_[static_cast<std::size_t>(input)];
       if (tensor.producer < 0 || result_[static_cast<std::size_t>(tensor.producer)] < 0) continue;
-      result_graph_.edges.push_back({.source = result_[static_cast<std::size_t>(tensor.producer)],
-                                     .target = static_cast<std::int32_t>(n),
-                                     .tensor = input,
-                                     .bytes = bytes_of(tensor, settings_.dtype)});
+      edges_.push_back({.source = result_[static_cast<std::size_t>(tensor.producer)],
+                        .target = static_cast<std::int32_t>(n),
+                        .tensor = input,
+                        .bytes = bytes_of(tensor, settings_.dtype)});
     }
   }
 }
@@ -437,15 +487,18 @@ KernelsAndTensors KernelGraphReader::read() {
   declare_intermediates();
   name_nodes();
   connect();
-  is_owned_.assign(tensors_.size(), false);
+  owner_.assign(tensors_.size(), -1);
   result_.assign(graph_.nodes.size(), -1);
   for (const std::size_t v : topological_order()) visit(v);
-  if (result_graph_.nodes.empty())
+  if (result_nodes_.empty())
     throw InputError({settings_.where, "no operator depends on an input",
                       "give a graph with at least one operator and one input"});
+  if (options_.fuses_kernels) fuse();
   add_saved_tensors();
   add_edges();
-  return {std::move(result_graph_), std::move(tensors_)};
+  KernelGraph kernels{.nodes = {}, .edges = std::move(edges_), .dtype = options_.dtype};
+  for (KernelNode& node : result_nodes_) kernels.nodes.push_back(std::move(node.work));
+  return {std::move(kernels), std::move(tensors_)};
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& clust
           return are_equal(other.training, plan.training);
         }))
       continue;
-    plan.prediction = predict_partition({graph, priced, plan.training, cluster}, cost);
+    plan.prediction =
+        predict_partition({graph, priced, plan.training, cluster, devices.reserved}, cost);
     if (fits_in_memory(plan.prediction.evaluation)) plans.push_back(std::move(plan));
   }
   std::ranges::stable_sort(plans, {}, [](const GraphPlan& plan) {

@@ -64,15 +64,16 @@ struct GroupTensor {
   std::vector<std::int32_t> readers;  ///< ascending
 };
 
-/// Nodes grouped with the views of their outputs, numbered in topological order. A node without
-/// kernels whose output is as large as its only input is a view: it can always be where that input
-/// is computed, if its readers are sent the input.
-struct Views {
+/// Nodes grouped with the node that does their work, and with the views of their outputs, numbered
+/// in topological order. A node without kernels whose output is as large as its only input is a
+/// view: it can always be where that input is computed, if its readers are sent the input.
+struct NodeGroups {
   std::vector<std::int32_t> group;
   std::vector<std::int32_t> shown;  ///< by node: the tensor that a view shows; -1: no view
+  std::size_t count = 0;
 };
 
-Views find_views(const KernelGraph& graph) {
+NodeGroups group_views(const KernelGraph& graph) {
   constexpr std::int32_t kNone = -1;
   const std::size_t count = graph.nodes.size();
   std::vector<const KernelGraphEdge*> input(count, nullptr);
@@ -81,19 +82,41 @@ Views find_views(const KernelGraph& graph) {
     input[to_index(edge.target)] = &edge;
     ++inputs[to_index(edge.target)];
   }
-  Views views{.group = std::vector<std::int32_t>(count), .shown = std::vector(count, kNone)};
-  std::int32_t groups = 0;
+  NodeGroups groups{.group = std::vector<std::int32_t>(count), .shown = std::vector(count, kNone)};
   for (std::size_t v = 0; v < count; ++v) {
     const KernelGraphNode& node = graph.nodes[v];
+    if (node.fused_into >= 0) continue;
     const bool is_view = node.forward.empty() && node.backward.empty() && inputs[v] == 1 &&
                          node.output == input[v]->bytes && node.saved == Bytes(0) &&
-                         node.parameters + node.tied_parameters == 0;
-    views.group[v] = is_view ? views.group[to_index(input[v]->source)] : groups++;
+                         node.parameters == 0 && node.tied.empty();
+    groups.group[v] = is_view ? groups.group[to_index(input[v]->source)]
+                              : static_cast<std::int32_t>(groups.count++);
     if (!is_view) continue;
-    const std::int32_t shown = views.shown[to_index(input[v]->source)];
-    views.shown[v] = shown == kNone ? input[v]->tensor : shown;
+    const std::int32_t shown = groups.shown[to_index(input[v]->source)];
+    groups.shown[v] = shown == kNone ? input[v]->tensor : shown;
   }
-  return views;
+  // Only the last node of a fused kernel is read by others, so that its place is that of all.
+  for (std::size_t v = count; v-- > 0;)
+    if (const std::int32_t last = graph.nodes[v].fused_into; last >= 0)
+      groups.group[v] = groups.group[to_index(last)];
+  return groups;
+}
+
+/// Groups merged until there are at most `most` of them.
+std::vector<std::int32_t> merge_groups(const KernelGraph& graph, const NodeGroups& groups,
+                                       const std::vector<Seconds>& times, std::size_t most) {
+  std::vector<Seconds> sums(groups.count);
+  for (std::size_t v = 0; v < times.size(); ++v) sums[to_index(groups.group[v])] += times[v];
+  std::vector<PartitionEdge> edges;
+  for (const KernelGraphEdge& edge : graph.edges) {
+    const PartitionEdge between{groups.group[to_index(edge.source)],
+                                groups.group[to_index(edge.target)]};
+    if (between.source != between.target) edges.push_back(between);
+  }
+  const std::vector<std::int32_t> merged = merge_nodes(sums, edges, most);
+  std::vector<std::int32_t> group;
+  for (const std::int32_t each : groups.group) group.push_back(merged[to_index(each)]);
+  return group;
 }
 
 std::vector<GroupTensor> tensors_between(const KernelGraph& graph,
@@ -188,30 +211,6 @@ Seconds time_of(const std::vector<Kernel>& kernels, const CostModel& cost) {
   return sum;
 }
 
-namespace {
-
-/// Views with their sources, and then as many nodes as needed. Exact: only views were merged.
-struct TrainingGroups {
-  std::vector<std::int32_t> group, shown;
-  bool is_exact = true;
-};
-TrainingGroups group_nodes(const KernelGraph& graph, const std::vector<Seconds>& times) {
-  Views views = find_views(graph);
-  std::vector<Seconds> sums(1 + to_index(*std::ranges::max_element(views.group)));
-  for (std::size_t v = 0; v < times.size(); ++v) sums[to_index(views.group[v])] += times[v];
-  std::vector<PartitionEdge> edges;
-  for (const KernelGraphEdge& edge : graph.edges) {
-    const PartitionEdge between{views.group[to_index(edge.source)],
-                                views.group[to_index(edge.target)]};
-    if (between.source != between.target) edges.push_back(between);
-  }
-  const std::vector<std::int32_t> merged = merge_nodes(sums, edges, kMostTrainingGroups);
-  for (std::int32_t& group : views.group) group = merged[to_index(group)];
-  return {std::move(views.group), std::move(views.shown), sums.size() <= kMostTrainingGroups};
-}
-
-}  // namespace
-
 PartitionProblem price_inference(const KernelGraph& graph, const CostModel& cost,
                                  const GraphDevices& devices, const std::string& where) {
   std::vector<Seconds> times;
@@ -221,25 +220,25 @@ PartitionProblem price_inference(const KernelGraph& graph, const CostModel& cost
   problem.accelerators = devices.count;
   problem.accelerator_memory = devices.memory;
   problem.edges = edges_of(graph);
-  const auto group = merge_nodes(times, problem.edges, kMostInferenceGroups);
-  const bool merges = graph.nodes.size() > kMostInferenceGroups;
+  const std::vector<std::int32_t> group =
+      merge_groups(graph, group_views(graph), times, kMostInferenceGroups);
   for (std::size_t v = 0; v < graph.nodes.size(); ++v) {
     const KernelGraphNode& node = graph.nodes[v];
     const TransferCost transfer = transfer_cost(node.output, cost, devices);
-    const Bytes weights((node.parameters + node.tied_parameters) * bytes_per_element(graph.dtype));
+    const Bytes weights((node.parameters + tied_parameters(node)) * bytes_per_element(graph.dtype));
     problem.nodes.push_back({.name = node.name,
                              .accelerator_time = to_ticks(times[v]),
                              .host_time = to_ticks(times[v]),
                              .transfer_time = to_ticks(transfer.latency + transfer.occupancy),
-                             .memory = weights + node.output,
-                             .colocation = merges ? group[v] : -1});
+                             .memory = weights + (node.fused_into < 0 ? node.output : Bytes()),
+                             .colocation = group[v]});
   }
   return problem;
 }
 
 ThroughputPartition expand(const KernelGraph& graph, const PartitionProblem& problem,
                            ThroughputPartition partition) {
-  if (graph.nodes.size() <= kMostInferenceGroups) return partition;
+  if (group_views(graph).count <= kMostInferenceGroups) return partition;
   Ticks work;
   for (const PartitionNode& node : problem.nodes) work += node.accelerator_time;
   partition.lower_bound =
@@ -259,9 +258,9 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
   }
   check_times(times, where);
   PricedKernelGraph<ReplicationProblem> priced;
-  TrainingGroups groups = group_nodes(graph, times);
-  priced.group = std::move(groups.group);
-  priced.is_exact = groups.is_exact;
+  const NodeGroups groups = group_views(graph);
+  priced.group = merge_groups(graph, groups, times, kMostTrainingGroups);
+  priced.is_exact = groups.count <= kMostTrainingGroups;
   std::vector<GroupCost> costs(
       1 + to_index(*std::max_element(priced.group.begin(), priced.group.end())));
   for (std::size_t v = 0; v < graph.nodes.size(); ++v) {
@@ -269,7 +268,7 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
     if (group.name.empty()) group.name = graph.nodes[v].name;
     group.forward += forward[v];
     group.backward += backward[v];
-    group.parameters += graph.nodes[v].parameters + graph.nodes[v].tied_parameters;
+    group.parameters += graph.nodes[v].parameters + tied_parameters(graph.nodes[v]);
     group.saved += graph.nodes[v].saved;
   }
   std::vector<GroupTensor> tensors = tensors_between(graph, priced.group, groups.shown);
@@ -288,7 +287,7 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
          "use a graph with fewer connections, or --inference"});
   problem.devices = devices.count;
   problem.microbatches = devices.microbatches;
-  problem.device_memory = devices.memory;
+  problem.device_memory = std::max(Bytes(0), devices.memory - devices.reserved);
   problem.bandwidth = bandwidth_of(cost, devices);
   return priced;
 }

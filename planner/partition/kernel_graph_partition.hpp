@@ -14,7 +14,8 @@ namespace meshwright {
 
 struct GraphDevices {
   int count = 1;
-  Bytes memory;                ///< of each
+  Bytes memory = {};           ///< of each
+  Bytes reserved = {};         ///< part of `memory`: CUDA context, communicators
   bool crosses_nodes = false;  ///< stages may be on different nodes
   int flows_per_node = 1;      ///< messages that leave a node at the same time
   int microbatches = 1;        ///< per batch; training

@@ -19,13 +19,14 @@ struct UpdateBytes {
   std::int64_t weight, state, traffic;
 };
 /// The update reads an fp32 gradient, and reads and writes both moments and fp32 weights; with
-/// 16-bit weights it also writes these.
+/// 16-bit weights it also writes these. Before it, gradients are read for their norm, and read and
+/// written to clip them; after it, they are cleared.
 UpdateBytes update_bytes_of(Dtype dtype) {
   const std::int64_t weight = bytes_per_element(dtype);
   const bool has_master = weight < kFloat32Bytes;
   return {.weight = weight,
           .state = 2 * kFloat32Bytes + (has_master ? kFloat32Bytes : 0),
-          .traffic = 7 * kFloat32Bytes + (has_master ? weight : 0)};
+          .traffic = (7 + 3 + 1) * kFloat32Bytes + (has_master ? weight : 0)};
 }
 
 /// What is sent per micro-batch between two stages.
@@ -70,13 +71,26 @@ class PartitionLowering {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       MW_CHECK(stages_[s].tensor == 1);
       tasks_[s].first_rank = static_cast<std::int32_t>(folded_.graph.ranks.size());
-      for (const std::int32_t node : stages_[s].nodes) {
+      for (const std::int32_t node : stages_[s].nodes)
         stage_of_node_[to_index(node)] = static_cast<std::int32_t>(s);
-        const KernelGraphNode& each = partition_.graph.nodes[to_index(node)];
-        tasks_[s].parameters += each.parameters + each.tied_parameters;
-      }
+      tasks_[s].parameters = parameters_of(s);
       for (int replica = 0; replica < stages_[s].data; ++replica) add_rank(s, replica);
     }
+  }
+
+  /// With one copy of the weights of every node of another stage that they are tied to.
+  std::int64_t parameters_of(std::size_t s) const {
+    const std::set<std::int32_t> own(stages_[s].nodes.begin(), stages_[s].nodes.end());
+    std::set<std::pair<std::int32_t, std::int64_t>> copies;
+    std::int64_t parameters = 0;
+    for (const std::int32_t node : stages_[s].nodes) {
+      const KernelGraphNode& each = partition_.graph.nodes[to_index(node)];
+      parameters += each.parameters;
+      for (const TiedParameters& tied : each.tied)
+        if (!own.contains(tied.owner) && copies.emplace(tied.owner, tied.count).second)
+          parameters += tied.count;
+    }
+    return parameters;
   }
 
   void add_rank(std::size_t stage, int replica) {
@@ -89,6 +103,7 @@ class PartitionLowering {
     info.resident[MemoryClass::kWeights] = Bytes(bytes.weight * tasks_[stage].parameters);
     info.resident[MemoryClass::kGradients] = Bytes(kFloat32Bytes * tasks_[stage].parameters);
     info.resident[MemoryClass::kOptimizer] = Bytes(bytes.state * tasks_[stage].parameters);
+    info.resident[MemoryClass::kReserved] = partition_.reserved;
     folded_.graph.ranks.push_back(info);
   }
 
@@ -175,9 +190,31 @@ class PartitionLowering {
     return static_cast<std::int32_t>(folded_.graph.parts.size() - 1);
   }
 
+  /// Nodes are put together to parts of about a layer, as training programs have costs per layer.
   void use_part(Work& work, const std::string& name, const std::vector<Kernel>& kernels,
                 bool recompute = false) {
-    if (!kernels.empty()) work.parts.push_back({append_part(name, kernels, recompute), 1});
+    if (kernels.empty()) return;
+    if (!work.parts.empty()) {
+      WorkPart& last = folded_.graph.parts[to_index(work.parts.back().part)];
+      if (last.recompute == recompute && !is_a_layer(last)) {
+        last.steps.insert(last.steps.end(), kernels.begin(), kernels.end());
+        return;
+      }
+    }
+    work.parts.push_back({append_part(name, kernels, recompute), 1});
+  }
+
+  /// A block of GPT-2 has four products and attention, one of Llama seven; twice as many in the
+  /// backward pass.
+  static bool is_a_layer(const WorkPart& part) {
+    constexpr int kProducts = 6;
+    int products = 0;
+    for (const Step& step : part.steps) {
+      const Kernel& kernel = std::get<Kernel>(step);
+      if (kernel.kind == KernelKind::kMemoryBound) continue;
+      products += kernel.phase == Phase::kForward || kernel.kind == KernelKind::kAttention ? 2 : 1;
+    }
+    return products >= 2 * kProducts;
   }
 
   const std::vector<NodeVariant>& variants_of(std::int32_t node) const {
@@ -356,13 +393,20 @@ class PartitionLowering {
   std::vector<TaskId> last_of_rank_;
 };
 
-/// Forward and backward products, as Evaluation::mfu counts them.
+/// As model_flops_per_step() counts them: all scores of attention, causal or not, and its gradient
+/// as twice the forward pass.
 Flops product_flops(const KernelGraph& graph) {
   Flops sum;
-  for (const KernelGraphNode& node : graph.nodes)
-    for (const auto* kernels : {&node.forward, &node.backward})
-      for (const Kernel& kernel : *kernels)
-        if (kernel.kind != KernelKind::kMemoryBound) sum += kernel.flops;
+  for (const KernelGraphNode& node : graph.nodes) {
+    for (const Kernel& kernel : node.forward) {
+      if (kernel.kind == KernelKind::kMemoryBound) continue;
+      const bool is_attention = kernel.kind == KernelKind::kAttention;
+      sum += (is_attention && !node.backward.empty() ? 3.0 : 1.0) *
+             (is_attention && kernel.causal ? 2.0 : 1.0) * kernel.flops;
+    }
+    for (const Kernel& kernel : node.backward)
+      if (kernel.kind == KernelKind::kGemm) sum += kernel.flops;
+  }
   return sum;
 }
 
@@ -383,7 +427,7 @@ Prediction predict_partition(const LoweredPartition& partition, const CostModel&
                  .tokens_per_step = problem.microbatches,
                  .job_ranks = ranks,
                  .device_peak = {},
-                 .memory_capacity = problem.device_memory};
+                 .memory_capacity = problem.device_memory + partition.reserved};
   for (const RankInfo& rank : prediction.graph.ranks)
     facts.device_peak += *peak_of(device_of(partition.cluster, rank.device),
                                   product_format_of(partition.graph.dtype)) /

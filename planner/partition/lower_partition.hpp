@@ -17,6 +17,7 @@ struct LoweredPartition {
   const PricedKernelGraph<ReplicationProblem>& priced;
   const TrainingPartition& training;  ///< the result of expand(); tensor degrees are 1
   const Cluster& cluster;
+  Bytes reserved = {};  ///< of every device
 };
 
 /// All ranks: the replicas of the first stage, then those of the next. Micro-batch b runs on

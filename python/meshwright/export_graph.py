@@ -117,7 +117,8 @@ def _convolution(transposed: bool) -> Translate:
 
 
 def _attention(call: Call) -> Operator:
-    return ("Attention", [call["query"], call["key"], call["value"]],
+    mask = call["attn_mask"]
+    return ("Attention", [call["query"], call["key"], call["value"], *([] if mask is None else [mask])],
             {"is_causal": int(call["is_causal"])})
 
 
@@ -240,6 +241,9 @@ OPERATORS: dict[str, Translate] = {
     "adaptive_avg_pool1d": _adaptive_pool,
     "adaptive_avg_pool2d": _adaptive_pool,
     "adaptive_avg_pool3d": _adaptive_pool,
+    "__and__": _binary("And"),
+    "__or__": _binary("Or"),
+    "__xor__": _binary("Xor"),
     "add": _binary("Add"),
     "addmm": _added_product,
     "amax": _reduction("ReduceMax"),

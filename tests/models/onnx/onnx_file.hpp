@@ -50,6 +50,21 @@ class OnnxFile {
     tensor.add_string(onnx::tensor::kName, name);
     return *this;
   }
+  OnnxFile& scalar(const std::string& name, double value) {
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer tensor(graph, onnx::graph::kInitializer);
+    tensor.add_int32(onnx::tensor::kDataType, static_cast<int>(onnx::ElementType::kFloat));
+    tensor.add_string(onnx::tensor::kName, name);
+    const std::vector<float> values{static_cast<float>(value)};
+    tensor.add_packed_float(onnx::tensor::kFloatData, values.begin(), values.end());
+    return *this;
+  }
+  OnnxFile& output(const std::string& name) {
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer info(graph, onnx::graph::kOutput);
+    info.add_string(onnx::value_info::kName, name);
+    return *this;
+  }
   /// A vector of int64, such as a shape.
   OnnxFile& integers(const std::string& name, const std::vector<std::int64_t>& values) {
     protozero::pbf_writer graph(graph_);

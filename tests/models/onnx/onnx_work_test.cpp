@@ -43,9 +43,11 @@ TEST(OnnxWork, OfALinearLayer) {
   EXPECT_EQ(node.saved, Bytes(4 * 2 * 4));  // x
   ASSERT_EQ(node.forward.size(), 1U);
   expect_kernel(node.forward[0], {Phase::kForward, 1, 4, 3, 2, 48, 4 * (8 + 6 + 12)});
-  ASSERT_EQ(node.backward.size(), 1U);
+  ASSERT_EQ(node.backward.size(), 2U);
   expect_kernel(node.backward[0],
                 {Phase::kBackwardWeight, 1, 2, 3, 4, 48, 4 * (8 + 12) + 2 * 4 * 6});
+  EXPECT_EQ(node.backward[1].routine, Routine::kBias);  // sums the rows of dy
+  EXPECT_EQ(node.backward[1].memory_traffic, Bytes(4 * 12));
 }
 
 /// The second layer needs both gradients: twice the FLOPs of its forward pass.
@@ -229,7 +231,7 @@ TEST(OnnxWork, OfLayoutsOfParametersIsDoneBeforehand) {
   ASSERT_EQ(graph.nodes.size(), 2U);
   EXPECT_EQ(graph.nodes[0].parameters, 30);
   EXPECT_EQ(graph.nodes[1].parameters, 0);
-  EXPECT_EQ(graph.nodes[1].tied_parameters, 30);
+  EXPECT_THAT(graph.nodes[1].tied, ElementsAre(TiedParameters{0, 30}));
   EXPECT_EQ(graph.nodes[1].backward.back().phase, Phase::kBackwardWeight);
 }
 

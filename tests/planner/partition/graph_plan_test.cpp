@@ -20,13 +20,13 @@ class GraphPlans : public ::testing::Test {
 };
 
 /// Without a price of collectives, data parallelism has neither a bubble nor messages: 12
-/// micro-batches of 500 us on four devices, and an update of 9 parameters of 30 bytes.
+/// micro-batches of 500 us on four devices, and an update of 6 parameters of 46 bytes.
 TEST_F(GraphPlans, IncludeDataParallelism) {
   const auto plans = plan(residual(), {.count = 4, .memory = Bytes(100'000), .microbatches = 12});
   ASSERT_FALSE(plans.empty());
   ASSERT_EQ(plans[0].training.partition.stages.size(), 1U);
   EXPECT_EQ(plans[0].training.partition.stages[0].data, 4);
-  EXPECT_EQ(plans[0].prediction.evaluation.step_time, Ticks((3 * 500 + 9 * 30) * 1'000'000LL));
+  EXPECT_EQ(plans[0].prediction.evaluation.step_time, Ticks((3 * 500 + 6 * 46) * 1'000'000LL));
 }
 
 /// All plans use at most the devices there are, fit, and are in the order of their steps.

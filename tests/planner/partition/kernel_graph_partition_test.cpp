@@ -108,6 +108,34 @@ TEST(KernelGraphPartition, KeepsViewsWithTheirSources) {
   EXPECT_TRUE(priced.is_exact);
 }
 
+/// a and b are part of the kernel of d, which comes after c: a -> b -> d, a -> d, c -> d.
+TEST(KernelGraphPartition, KeepsFusedNodesTogether) {
+  KernelGraph graph;
+  for (const char* name : {"a", "b", "c", "d"}) graph.nodes.push_back(node(name, 10, 20));
+  for (const std::size_t member : {0, 1}) {
+    graph.nodes[member].fused_into = 3;
+    graph.nodes[member].forward.clear();
+    graph.nodes[member].backward.clear();
+  }
+  graph.edges = {
+      {0, 1, 0, Bytes(9)}, {1, 3, 1, Bytes(9)}, {0, 3, 0, Bytes(9)}, {2, 3, 2, Bytes(9)}};
+  const GraphDevices devices{.count = 2, .memory = Bytes(1000), .microbatches = 4};
+  const auto priced = price_training(graph, ByteCost(), devices, "m.onnx");
+  EXPECT_EQ(priced.group, (std::vector<std::int32_t>{1, 1, 0, 1}));
+  const PartitionProblem inference = price_inference(graph, ByteCost(), devices, "m.onnx");
+  EXPECT_EQ(inference.nodes[0].colocation, inference.nodes[3].colocation);
+  EXPECT_NE(inference.nodes[2].colocation, inference.nodes[3].colocation);
+  EXPECT_EQ(inference.nodes[0].memory, Bytes(2 * 3)) << "its output stays on chip";
+}
+
+/// Memory that the device reserves is not there for stages.
+TEST(KernelGraphPartition, LeavesReservedMemory) {
+  const GraphDevices devices{
+      .count = 2, .memory = Bytes(1000), .reserved = Bytes(300), .microbatches = 4};
+  EXPECT_EQ(price_training(residual(), ByteCost(), devices, "m.onnx").problem.device_memory,
+            Bytes(700));
+}
+
 /// Chains with skip connections, whose order is that of the stages. Views with a kernel that takes
 /// no time are nodes of their own: the best partition is no faster, and slower where a stage is
 /// sent both a tensor and its view. Memory is not short: what Piper recomputes depends on what

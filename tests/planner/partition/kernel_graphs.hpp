@@ -29,6 +29,7 @@ inline Kernel kernel(Phase phase, std::int64_t bytes) {
   return made;
 }
 
+/// Tied to one parameter of the first node.
 inline KernelGraphNode node(const std::string& name, std::int64_t forward, std::int64_t backward) {
   return {.name = name,
           .operation = "op",
@@ -37,7 +38,7 @@ inline KernelGraphNode node(const std::string& name, std::int64_t forward, std::
           .output = Bytes(10),
           .saved = Bytes(50),
           .parameters = 2,
-          .tied_parameters = 1};
+          .tied = {{0, 1}}};
 }
 
 /// a -> b, a -> c, b -> c: a residual connection. Tensor 0 is read twice.
@@ -58,7 +59,7 @@ inline KernelGraph random_kernel_graph(std::uint32_t& state) {
     KernelGraphNode each = node("n" + std::to_string(v), 10 + below(90), 10 + below(90));
     each.output = Bytes(1 + below(40));
     each.parameters = below(20);
-    each.tied_parameters = 0;
+    each.tied.clear();
     for (int i = 0; v > 0 && i < 2; ++i) {
       const std::int32_t source = i == 0 ? v - 1 : below(static_cast<std::uint32_t>(v));
       if (i == 1 && source == v - 1) break;
