@@ -56,7 +56,9 @@ class KernelFusion {
  private:
   using Cluster = std::vector<std::size_t>;  ///< ascending; the last one is the last node
 
-  GraphTensor& tensor(std::int32_t index) { return graph_.tensors[static_cast<std::size_t>(index)]; }
+  GraphTensor& tensor(std::int32_t index) {
+    return graph_.tensors[static_cast<std::size_t>(index)];
+  }
   const std::vector<std::size_t>& readers(std::int32_t index) const {
     return readers_[static_cast<std::size_t>(index)];
   }
@@ -69,9 +71,7 @@ class KernelFusion {
   }
   Bytes bytes(std::int32_t index) { return bytes_of(tensor(index), settings_.dtype); }
   /// Of what a kernel reads through a view: at most the memory that it shows.
-  Bytes bytes_read(std::int32_t index) {
-    return std::min(bytes(index), bytes(root(index)));
-  }
+  Bytes bytes_read(std::int32_t index) { return std::min(bytes(index), bytes(root(index))); }
   bool is_read_only_by(std::int32_t output, std::size_t reader) const;
 
   void fuse_biases();
@@ -148,11 +148,11 @@ bool KernelFusion::is_read_only_by(std::int32_t output, std::size_t reader) cons
 
 /// One element per column of the product, or per channel of a convolution.
 bool KernelFusion::is_bias_of(std::int32_t bias, std::int32_t product) {
-  if (bias < 0 || product < 0 || !tensor(bias).is_parameter() || producer(product) < 0) return false;
+  if (bias < 0 || product < 0 || !tensor(bias).is_parameter() || producer(product) < 0)
+    return false;
   const std::int64_t elements = *element_count(*tensor(bias).dims);
   const Dimensions& dims = *tensor(product).dims;
-  return std::ranges::find(dims, elements) != dims.end() &&
-         elements < *element_count(dims);
+  return std::ranges::find(dims, elements) != dims.end() && elements < *element_count(dims);
 }
 
 /// A product adds the bias to its result before it is written; the gradient of the bias is the sum
@@ -188,8 +188,8 @@ void KernelFusion::fuse_biases() {
 /// A product of `input` and a parameter.
 bool KernelFusion::is_projection(std::size_t n, std::int32_t input) {
   const KernelNode& node = nodes_[n];
-  const bool is_matrix_product = node.rule->name == "MatMul" || node.rule->name == "Gemm" ||
-                                 node.rule->name == "Linear";
+  const bool is_matrix_product =
+      node.rule->name == "MatMul" || node.rule->name == "Gemm" || node.rule->name == "Linear";
   return is_matrix_product && node.inputs[0] == input && tensor(node.inputs[1]).is_parameter();
 }
 
@@ -234,9 +234,9 @@ Fusion KernelFusion::fusion_of(const KernelNode& node) {
   const std::int64_t all = *element_count(in);
   const bool is_row_wise = kept == all || kept * in.back() == all;
   const Dimensions& out = *tensor(node.outputs[0]).dims;
-  const bool is_last_axis = std::equal(in.begin(), in.end() - 1, out.begin(),
-                                       out.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                         out.size(), in.size() - 1)));
+  const bool is_last_axis =
+      std::equal(in.begin(), in.end() - 1, out.begin(),
+                 out.begin() + static_cast<std::ptrdiff_t>(std::min(out.size(), in.size() - 1)));
   return is_row_wise && is_last_axis ? Fusion::kRows : Fusion::kNone;
 }
 
@@ -256,7 +256,8 @@ std::int32_t KernelFusion::cluster_of_readers(std::size_t n) const {
   return cluster;
 }
 
-/// From the last node to the first: a node joins its readers. Views only join, as they take no time.
+/// From the last node to the first: a node joins its readers. Views only join, as they take no
+/// time.
 void KernelFusion::form_clusters() {
   for (std::size_t n = nodes_.size(); n-- > 0;) {
     if (is_closed_[n] || fusion_of(nodes_[n]) == Fusion::kNone) continue;
@@ -275,13 +276,12 @@ void KernelFusion::form_clusters() {
 /// The only node of its cluster that takes time.
 bool KernelFusion::is_alone(std::size_t n) const {
   if (cluster_[n] != static_cast<std::int32_t>(n)) return false;
-  return std::ranges::count_if(clusters_.at(n), [&](std::size_t member) {
-           return has_kernels(nodes_[member]);
-         }) == 1;
+  return std::ranges::count_if(
+             clusters_.at(n), [&](std::size_t member) { return has_kernels(nodes_[member]); }) == 1;
 }
 
-/// Bytes that a kernel reads of `root` through views of it: a view of another one that is read, too,
-/// needs no more.
+/// Bytes that a kernel reads of `root` through views of it: a view of another one that is read,
+/// too, needs no more.
 Bytes KernelFusion::bytes_of_views(std::int32_t root, const std::set<std::int32_t>& views) {
   constexpr int kLongestChain = 8;
   Bytes sum;
@@ -416,7 +416,8 @@ std::optional<KernelFusion::Scores> KernelFusion::find_scores(std::size_t weight
       found.causal = found.causal || tensor(input).is_triangular;
       if (is_in(static_cast<std::size_t>(last), producer(input))) continue;
       const std::int32_t source = producer(root(input));
-      if (bytes(input) != size || source < 0 || !is_product(nodes_[static_cast<std::size_t>(source)]))
+      if (bytes(input) != size || source < 0 ||
+          !is_product(nodes_[static_cast<std::size_t>(source)]))
         continue;
       if (scores != kNone && scores != input) return std::nullopt;  // a sum of two products
       scores = input;
@@ -464,8 +465,8 @@ bool KernelFusion::leaves_cluster(std::size_t n, std::int32_t input) {
   return true;
 }
 
-/// The memory behind an operand. Views of it, copies in another layout and factors that are the same
-/// for all elements are part of attention, if only it reads them: they become members.
+/// The memory behind an operand. Views of it, copies in another layout and factors that are the
+/// same for all elements are part of attention, if only it reads them: they become members.
 std::int32_t KernelFusion::operand(std::int32_t input, std::size_t last, Cluster& members) {
   const auto is_member = [&](std::size_t n) {
     return n == last || std::ranges::find(members, n) != members.end();
@@ -481,8 +482,8 @@ std::int32_t KernelFusion::operand(std::int32_t input, std::size_t last, Cluster
     const bool is_reshaped = is_view(node, graph_.tensors) || node.work.operation == "Reshape";
     std::size_t scaled = 0;
     if (!is_reshaped) {
-      const bool is_scale = (node.rule->name == "Mul" || node.rule->name == "Div") &&
-                            node.inputs.size() == 2;
+      const bool is_scale =
+          (node.rule->name == "Mul" || node.rule->name == "Div") && node.inputs.size() == 2;
       if (!is_scale) return input;
       scaled = *element_count(*tensor(node.inputs[0]).dims) == 1 ? 1 : 0;
       if (*element_count(*tensor(node.inputs[1 - scaled]).dims) != 1) return input;
@@ -525,15 +526,15 @@ void KernelFusion::fuse_attention(std::size_t weighted_sum) {
   const std::int32_t key = operand(nodes_[scores->product].inputs[1], weighted_sum, members);
   const std::int32_t value = operand(nodes_[weighted_sum].inputs[1], weighted_sum, members);
   const std::int32_t result = nodes_[weighted_sum].outputs[0];
-  AttentionSize size{.batch = first.batch,
-                     .queries = first.m,
-                     .keys = first.n,
-                     .key_size = first.k,
-                     .value_size = second.n,
-                     .causal = scores->causal && first.m > 1,
-                     .dropout = scores->dropout,
-                     .operands = bytes_read(query) + bytes_read(key) + bytes_read(value) +
-                                 bytes(result)};
+  AttentionSize size{
+      .batch = first.batch,
+      .queries = first.m,
+      .keys = first.n,
+      .key_size = first.k,
+      .value_size = second.n,
+      .causal = scores->causal && first.m > 1,
+      .dropout = scores->dropout,
+      .operands = bytes_read(query) + bytes_read(key) + bytes_read(value) + bytes(result)};
   const bool is_trained = !nodes_[weighted_sum].work.backward.empty();
   for (const std::size_t member : members) {
     if (nodes_[member].rule->name == "Dropout") nodes_[member].work.saved = {};

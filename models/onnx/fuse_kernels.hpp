@@ -1,6 +1,6 @@
 /// Fusion of kernels, as torch.compile does it: biases into the products before them, elements and
-/// rows that are passed from kernel to kernel into one kernel that keeps them on chip, and attention
-/// that is written out into fused attention.
+/// rows that are passed from kernel to kernel into one kernel that keeps them on chip, and
+/// attention that is written out into fused attention.
 ///
 /// A fused kernel does the work of several nodes: all that read an output of one of them, but the
 /// last, are among them. So they cannot depend on each other through other nodes. It belongs to the
@@ -26,8 +26,8 @@ struct KernelNode {
 struct KernelNodes {
   std::vector<KernelNode> nodes;
   std::vector<GraphTensor> tensors;
-  std::vector<std::int32_t> producer;   ///< by tensor: index of a node above; -1: none
-  std::vector<bool> is_graph_output;    ///< by tensor
+  std::vector<std::int32_t> producer;  ///< by tensor: index of a node above; -1: none
+  std::vector<bool> is_graph_output;   ///< by tensor
 };
 
 /// By tensor: the one whose memory it shares; itself if none.

@@ -147,7 +147,8 @@ struct WrittenAttention {
       file.node({"Where", {"seen", "scores", "lowest"}, {last = "masked"}});
     }
     file.node({"Softmax", {last}, {"p"}}).node({"MatMul", {"p", "v"}, {"out"}});
-    file.node({"Transpose", {"out"}, {"rows_first"}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}});
+    file.node(
+        {"Transpose", {"out"}, {"rows_first"}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}});
     file.integers("flat", {2, 8, 12}).node({"Reshape", {"rows_first", "flat"}, {"y"}});
     file.output("y");
     if (scores_are_read) file.output("scores");
@@ -201,7 +202,8 @@ TEST(FuseKernels, LeavesScoresThatTheModelReturns) {
 }
 
 TEST(FuseKernels, OnlyOnRequest) {
-  const KernelGraph graph = WrittenAttention{.mask = "causal", .scores_are_read = false}.read(false);
+  const KernelGraph graph =
+      WrittenAttention{.mask = "causal", .scores_are_read = false}.read(false);
   for (const KernelGraphNode& node : graph.nodes) EXPECT_EQ(node.fused_into, -1) << node.name;
 }
 
@@ -213,16 +215,31 @@ OnnxFile random_graph(unsigned seed) {
   file.input("x", {4, 4}).weight("w", {4, 4}).weight("b", {4});
   std::vector<std::string> tensors{"x"};
   for (int i = 0; i < 24; ++i) {
-    const auto any = [&] { return tensors[tensors.size() - 1 - below(std::min<std::size_t>(5, tensors.size()))]; };
+    const auto any = [&] {
+      return tensors[tensors.size() - 1 - below(std::min<std::size_t>(5, tensors.size()))];
+    };
     const std::string out = "t" + std::to_string(i);
     switch (below(7)) {
-      case 0: file.node({"MatMul", {any(), "w"}, {out}}); break;
-      case 1: file.node({"MatMul", {any(), any()}, {out}}); break;
-      case 2: file.node({"Softmax", {any()}, {out}}); break;
-      case 3: file.node({"Add", {any(), "b"}, {out}}); break;
-      case 4: file.node({"Transpose", {any()}, {out}}); break;
-      case 5: file.node({"Tanh", {any()}, {out}}); break;
-      default: file.node({"Mul", {any(), any()}, {out}});
+      case 0:
+        file.node({"MatMul", {any(), "w"}, {out}});
+        break;
+      case 1:
+        file.node({"MatMul", {any(), any()}, {out}});
+        break;
+      case 2:
+        file.node({"Softmax", {any()}, {out}});
+        break;
+      case 3:
+        file.node({"Add", {any(), "b"}, {out}});
+        break;
+      case 4:
+        file.node({"Transpose", {any()}, {out}});
+        break;
+      case 5:
+        file.node({"Tanh", {any()}, {out}});
+        break;
+      default:
+        file.node({"Mul", {any(), any()}, {out}});
     }
     tensors.push_back(out);
   }
