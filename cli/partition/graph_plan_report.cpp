@@ -113,18 +113,19 @@ std::string replicas_text(const GraphPlan& plan) {
 }
 
 Table plans_table(const std::vector<SizedPlan>& plans, std::size_t top) {
-  Table table = empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "step", "samples/s",
-                            "MFU", "bubble", "busiest", "exposed comm", "peak memory", "headroom");
+  Table table =
+      empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "ZeRO", "step", "samples/s",
+                  "MFU", "bubble", "busiest", "exposed comm", "peak memory", "headroom");
   for (std::size_t i = 0; i < std::min(top, plans.size()); ++i) {
     const Evaluation& e = plans[i].plan.prediction.evaluation;
     double exposed = 0;
     for (const Axis axis : kAxes) exposed += exposed_communication_share(e, axis);
     table.rows.push_back({std::to_string(i + 1), std::to_string(plans[i].micro_batch),
                           std::to_string(plans[i].plan.training.partition.stages.size()),
-                          replicas_text(plans[i].plan), to_text(e.step_time),
-                          fmt::format("{:.1f}", samples_per_second(plans[i])), percent(e.mfu),
-                          percent(e.bubble_of_period), percent(e.busiest_rank_bubble),
-                          percent(exposed), to_text(peak_memory(e)),
+                          replicas_text(plans[i].plan), std::to_string(plans[i].plan.zero),
+                          to_text(e.step_time), fmt::format("{:.1f}", samples_per_second(plans[i])),
+                          percent(e.mfu), percent(e.bubble_of_period),
+                          percent(e.busiest_rank_bubble), percent(exposed), to_text(peak_memory(e)),
                           to_text(memory_capacity_of(e, fullest_rank(e)) - peak_memory(e))});
   }
   return table;
@@ -150,7 +151,7 @@ Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
   text += fmt::format(
       "\nSimulated {}: {}, each with every number of equal pipelines, whose stages are those with "
       "the\n"
-      "fastest slowest stage. A step is 1F1B with a flush.\n"
+      "fastest slowest stage, and with ZeRO 0, 1 and 3. A step is 1F1B with a flush.\n"
       "{}Cost model: {}; {}.\n",
       count_text(found.plans.size(), "plan"),
       count_text(static_cast<std::size_t>(found.sizes), "micro-batch size"),
@@ -165,6 +166,7 @@ Json sized_plan_json(const SizedPlan& plan) {
   const Evaluation& e = plan.plan.prediction.evaluation;
   return {{"micro_batch", plan.micro_batch},
           {"stages", std::move(stages)},
+          {"zero", plan.plan.zero},
           {"step_ns", to_nanoseconds(e.step_time)},
           {"samples_per_second", samples_per_second(plan)},
           {"mfu", e.mfu},

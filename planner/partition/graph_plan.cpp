@@ -23,6 +23,14 @@ bool are_equal(const TrainingPartition& a, const TrainingPartition& b) {
                             });
 }
 
+/// Of ZeRO.
+std::vector<int> levels_of(const TrainingPartition& training) {
+  const bool has_replicas = std::ranges::any_of(training.partition.stages,
+                                                [](const auto& stage) { return stage.data > 1; });
+  if (!has_replicas) return {0};
+  return can_shard_weights(training) ? std::vector{0, 1, 3} : std::vector{0, 1};
+}
+
 }  // namespace
 
 std::int64_t simulated_passes(const TrainingPartition& training) {
@@ -40,23 +48,30 @@ std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& clust
     GraphDevices of_pipeline = devices;
     of_pipeline.count /= pipelines;
     of_pipeline.microbatches /= pipelines;
-    const auto priced = price_training(graph, cost, of_pipeline, where);
-    const auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+    auto priced = price_training(graph, cost, of_pipeline, where);
+    auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+    if (!partition && pipelines > 1) {
+      of_pipeline.shards = pipelines;
+      priced = price_training(graph, cost, of_pipeline, where);
+      partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+    }
     if (!partition) continue;
-    GraphPlan plan{.is_exact = priced.is_exact,
-                   .training = copies_of(expand(graph, priced, *partition), pipelines),
-                   .prediction = {}};
-    if (simulated_passes(plan.training) > kMostSimulatedPasses) continue;
-    if (std::ranges::any_of(plans, [&](const GraphPlan& other) {
-          return are_equal(other.training, plan.training);
-        }))
+    const TrainingPartition training = copies_of(expand(graph, priced, *partition), pipelines);
+    if (simulated_passes(training) > kMostSimulatedPasses) continue;
+    if (std::ranges::any_of(
+            plans, [&](const GraphPlan& other) { return are_equal(other.training, training); }))
       continue;
-    plan.prediction =
-        predict_partition({graph, priced, plan.training, cluster, devices.reserved}, cost);
-    if (fits_in_memory(plan.prediction.evaluation)) plans.push_back(std::move(plan));
+    for (const int zero : levels_of(training)) {
+      GraphPlan plan{
+          .is_exact = priced.is_exact, .training = training, .zero = zero, .prediction = {}};
+      plan.prediction =
+          predict_partition({graph, priced, training, cluster, devices.reserved, zero}, cost);
+      if (fits_in_memory(plan.prediction.evaluation)) plans.push_back(std::move(plan));
+    }
   }
   std::ranges::stable_sort(plans, {}, [](const GraphPlan& plan) {
-    return std::tuple(plan.prediction.evaluation.step_time, plan.training.partition.stages.size());
+    return std::tuple(plan.prediction.evaluation.step_time, plan.training.partition.stages.size(),
+                      plan.zero);
   });
   return plans;
 }

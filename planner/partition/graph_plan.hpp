@@ -12,13 +12,15 @@ namespace meshwright {
 struct GraphPlan {
   bool is_exact = true;  ///< see PricedKernelGraph
   TrainingPartition training;
+  int zero = 0;  ///< see LoweredPartition
   Prediction prediction;
 };
 
 /// The different plans that fit, fastest step first; of equally fast ones the one with fewer
 /// stages. For every number of pipelines that divides devices and micro-batches there is one: the
 /// partition with the fastest slowest stage on the devices of one pipeline, whose stages have that
-/// many times as many replicas. One pipeline per device is data parallelism. Ends early if `stop`
+/// many times as many replicas, and shard their state as in ZeRO or not. One pipeline per device is
+/// data parallelism. Ends early if `stop`
 /// returns true. Partitions with more than kMostSimulatedPasses forward and backward passes are
 /// left out.
 std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& cluster,

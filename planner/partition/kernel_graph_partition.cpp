@@ -142,9 +142,10 @@ std::vector<GroupTensor> tensors_between(const KernelGraph& graph,
   return tensors;
 }
 
-ReplicationNode replication_node(const GroupCost& cost, Dtype dtype) {
+ReplicationNode replication_node(const GroupCost& cost, Dtype dtype, int shards) {
   const Seconds stored = cost.forward + cost.backward;
-  const Bytes state = trained_bytes(cost.parameters, dtype);
+  const Bytes state =
+      Bytes(divide_up(trained_bytes(cost.parameters, dtype).value, std::int64_t{shards}));
   TensorParallelNode alone{.degree = 1,
                            .parameters = Bytes(cost.parameters * kFloat32Bytes),
                            .variants = {{"stored", stored, cost.saved, state}}};
@@ -186,7 +187,7 @@ void add_tensors(std::vector<GroupTensor> tensors, ReplicationProblem& problem) 
       const bool is_passed_on = i + 1 < tensor.readers.size();
       if (is_passed_on && problem.nodes.size() < kMostReplicationNodes) {
         const auto next = static_cast<std::int32_t>(problem.nodes.size());
-        problem.nodes.push_back(replication_node({}, Dtype::kFp32));
+        problem.nodes.push_back(replication_node({}, Dtype::kFp32, 1));
         sum.add(source, next, tensor.bytes);
         source = next;
       }
@@ -276,7 +277,7 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
     for (const std::int32_t reader : tensor.readers) costs[to_index(reader)].read += tensor.bytes;
   ReplicationProblem& problem = priced.problem;
   for (const GroupCost& group : costs)
-    problem.nodes.push_back(replication_node(group, graph.dtype));
+    problem.nodes.push_back(replication_node(group, graph.dtype, devices.shards));
   add_tensors(std::move(tensors), problem);
   if (problem.edges.size() > kMostReplicationEdges)
     throw InputError(

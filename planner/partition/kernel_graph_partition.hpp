@@ -19,6 +19,7 @@ struct GraphDevices {
   bool crosses_nodes = false;  ///< stages may be on different nodes
   int flows_per_node = 1;      ///< messages that leave a node at the same time
   int microbatches = 1;        ///< per batch; training
+  int shards = 1;  ///< devices that share weights, gradients and optimizer state of one; training
 };
 
 /// Nodes are merged until there are at most this many: then the number of down-sets is small.

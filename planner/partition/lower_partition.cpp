@@ -1,39 +1,18 @@
 #include "planner/partition/lower_partition.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/lowering/folded_graph.hpp"
 #include "planner/partition/indices.hpp"
+#include "planner/partition/partition_messages.hpp"
+#include "planner/partition/partition_works.hpp"
 
 namespace meshwright {
 namespace {
-
-/// Bytes per parameter that AdamW holds and moves.
-struct UpdateBytes {
-  std::int64_t weight, state, traffic;
-};
-/// The update reads an fp32 gradient, and reads and writes both moments and fp32 weights; with
-/// 16-bit weights it also writes these. Before it, gradients are read for their norm, and read and
-/// written to clip them; after it, they are cleared.
-UpdateBytes update_bytes_of(Dtype dtype) {
-  const std::int64_t weight = bytes_per_element(dtype);
-  const bool has_master = weight < kFloat32Bytes;
-  return {.weight = weight,
-          .state = 2 * kFloat32Bytes + (has_master ? kFloat32Bytes : 0),
-          .traffic = (7 + 3 + 1) * kFloat32Bytes + (has_master ? weight : 0)};
-}
-
-/// What is sent per micro-batch between two stages.
-struct StageMessage {
-  std::int32_t source = 0, target = 0;  ///< stages
-  Bytes bytes;
-};
 
 class PartitionLowering {
  public:
@@ -41,56 +20,47 @@ class PartitionLowering {
       : partition_(partition),
         stages_(partition.training.partition.stages),
         microbatches_(partition.training.problem.microbatches) {
-    number_ranks();
-    find_messages();
     folded_.graph.dependency_begin = {0};
+    number_ranks();
+    std::vector<std::int32_t> first_rank;
+    for (const StageTasks& tasks : tasks_) first_rank.push_back(tasks.first_rank);
+    messages_.emplace(partition, std::move(first_rank), folded_);
   }
 
   TaskGraph run() {
     for (std::size_t s = 0; s < stages_.size(); ++s) append_works(s);
-    append_passes();
+    is_sharded() ? append_passes_of_units() : append_passes();
     for (std::size_t s = 0; s < stages_.size(); ++s) append_step_end(s);
     return std::move(folded_.graph);
   }
 
  private:
+  /// ZeRO 3: the works of one unit, and of its collectives.
+  struct UnitTasks {
+    WorkId forward, backward, gather, reduce;
+  };
   struct StageTasks {
     WorkId forward, backward, update;
+    std::vector<UnitTasks> units;  ///< ZeRO 3, instead of forward and backward
+    PartitionStageWorks works;
     std::int32_t first_rank = 0;
-    std::int64_t parameters = 0;
-    std::vector<std::size_t> receives_from, sends_to;  ///< indices of messages_
   };
-  struct Pass {
-    bool is_forward;
-    std::int32_t microbatch;
-  };
+  using Pass = PartitionPass;
 
   void number_ranks() {
     tasks_.resize(stages_.size());
-    stage_of_node_.resize(partition_.graph.nodes.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       MW_CHECK(stages_[s].tensor == 1);
       tasks_[s].first_rank = static_cast<std::int32_t>(folded_.graph.ranks.size());
-      for (const std::int32_t node : stages_[s].nodes)
-        stage_of_node_[to_index(node)] = static_cast<std::int32_t>(s);
-      tasks_[s].parameters = parameters_of(s);
+      tasks_[s].works = partition_stage_works(partition_, s, folded_.graph);
       for (int replica = 0; replica < stages_[s].data; ++replica) add_rank(s, replica);
     }
   }
 
-  /// With one copy of the weights of every node of another stage that they are tied to.
-  std::int64_t parameters_of(std::size_t s) const {
-    const std::set<std::int32_t> own(stages_[s].nodes.begin(), stages_[s].nodes.end());
-    std::set<std::pair<std::int32_t, std::int64_t>> copies;
-    std::int64_t parameters = 0;
-    for (const std::int32_t node : stages_[s].nodes) {
-      const KernelGraphNode& each = partition_.graph.nodes[to_index(node)];
-      parameters += each.parameters;
-      for (const TiedParameters& tied : each.tied)
-        if (!own.contains(tied.owner) && copies.emplace(tied.owner, tied.count).second)
-          parameters += tied.count;
-    }
-    return parameters;
+  bool is_sharded() const { return partition_.zero == 3; }
+  /// Of the parameters of a stage, what one replica updates.
+  std::int64_t share_of(std::size_t s, std::int64_t parameters) const {
+    return partition_.zero == 0 ? parameters : divide_up(parameters, std::int64_t{stages_[s].data});
   }
 
   void add_rank(std::size_t stage, int replica) {
@@ -99,178 +69,62 @@ class PartitionLowering {
     info.rank = RankId(rank);
     info.device = DeviceId(rank);
     info.coordinate = {.pipeline = static_cast<int>(stage), .data = replica};
-    const UpdateBytes bytes = update_bytes_of(partition_.graph.dtype);
-    info.resident[MemoryClass::kWeights] = Bytes(bytes.weight * tasks_[stage].parameters);
-    info.resident[MemoryClass::kGradients] = Bytes(kFloat32Bytes * tasks_[stage].parameters);
-    info.resident[MemoryClass::kOptimizer] = Bytes(bytes.state * tasks_[stage].parameters);
+    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
+    const std::int64_t parameters = tasks_[stage].works.parameters;
+    const std::int64_t share = share_of(stage, parameters);
+    const std::int64_t held = is_sharded() ? share : parameters;
+    info.resident[MemoryClass::kWeights] = Bytes(bytes.weight * held);
+    info.resident[MemoryClass::kGradients] = Bytes(bytes.gradient * held);
+    info.resident[MemoryClass::kOptimizer] = Bytes(bytes.optimizer * share);
     info.resident[MemoryClass::kReserved] = partition_.reserved;
     folded_.graph.ranks.push_back(info);
   }
 
-  std::int32_t rank_of(std::size_t stage, std::int32_t microbatch) const {
-    return tasks_[stage].first_rank + microbatch % stages_[stage].data;
-  }
-
-  // ---- messages ----
-
-  void find_messages() {
-    std::map<std::int32_t, std::pair<Bytes, std::set<std::int32_t>>> stages_of_tensor;
-    for (const KernelGraphEdge& edge : partition_.graph.edges) {
-      auto& [bytes, stages] = stages_of_tensor[edge.tensor];
-      bytes = std::max(bytes, edge.bytes);
-      stages.insert(stage_of_node_[to_index(edge.source)]);
-      stages.insert(stage_of_node_[to_index(edge.target)]);
-    }
-    std::map<std::pair<std::int32_t, std::int32_t>, Bytes> between;
-    for (const auto& [tensor, use] : stages_of_tensor)
-      for (auto stage = use.second.begin(); std::next(stage) != use.second.end(); ++stage)
-        between[{*stage, *std::next(stage)}] += use.first;
-    for (const auto& [ends, bytes] : between) {
-      tasks_[to_index(ends.first)].sends_to.push_back(messages_.size());
-      tasks_[to_index(ends.second)].receives_from.push_back(messages_.size());
-      messages_.push_back({ends.first, ends.second, bytes});
-    }
-    sent_.assign(2 * messages_.size() * static_cast<std::size_t>(microbatches_), TaskId(-1));
-  }
-
-  TaskId& sent(std::size_t message, bool is_forward, std::int32_t microbatch) {
-    return sent_[(2 * message + (is_forward ? 0 : 1)) * static_cast<std::size_t>(microbatches_) +
-                 to_index(microbatch)];
-  }
-
-  WorkId message_work(const Task& task, Bytes bytes, bool crosses_nodes) {
-    const auto [known, is_new] =
-        message_works_.try_emplace({task.kind, bytes, crosses_nodes}, WorkId(-1));
-    if (is_new) {
-      Work work;
-      work.kind = task.kind;
-      work.transfer = {.bytes = bytes, .crosses_nodes = crosses_nodes};
-      known->second = append_work(folded_.graph, std::move(work));
-    }
-    return known->second;
-  }
-
-  /// One end of a message; a gradient goes from its target to its source.
-  Task message_task(TaskKind kind, std::size_t message, bool is_forward, std::int32_t microbatch) {
-    const StageMessage& m = messages_[message];
-    const bool is_at_source = is_forward == (kind == TaskKind::kSend);
-    const std::array<std::int32_t, 2> ranks{rank_of(to_index(m.source), microbatch),
-                                            rank_of(to_index(m.target), microbatch)};
-    Task task;
-    task.kind = kind;
-    task.rank = ranks[is_at_source ? 0 : 1];
-    task.microbatch = microbatch;
-    task.stage = static_cast<std::int16_t>(is_at_source ? m.source : m.target);
-    task.work = message_work(task, m.bytes,
-                             node_index_of(partition_.cluster, DeviceId(ranks[0])) !=
-                                 node_index_of(partition_.cluster, DeviceId(ranks[1])));
-    return task;
-  }
-
-  void send(std::size_t message, bool is_forward, std::int32_t microbatch, TaskId after) {
-    Task task = message_task(TaskKind::kSend, message, is_forward, microbatch);
-    task.stream = is_forward ? Stream::kSendNext : Stream::kSendPrevious;
-    sent(message, is_forward, microbatch) = append_task(folded_.graph, task, {&after, 1});
-  }
-
-  /// Receives stand in the order in which passes need them.
-  TaskId receive(std::size_t message, bool is_forward, std::int32_t microbatch) {
-    Task task = message_task(TaskKind::kReceive, message, is_forward, microbatch);
-    task.stream = is_forward ? Stream::kReceivePrevious : Stream::kReceiveNext;
-    task.partner = sent(message, is_forward, microbatch).value;
-    return append_task(folded_.graph, task, {});
-  }
-
   // ---- passes ----
 
-  std::int32_t append_part(const std::string& name, const std::vector<Kernel>& kernels,
-                           bool recompute) {
-    folded_.graph.parts.push_back(
-        {.name = name, .steps = {kernels.begin(), kernels.end()}, .recompute = recompute});
-    return static_cast<std::int32_t>(folded_.graph.parts.size() - 1);
-  }
-
-  /// Nodes are put together to parts of about a layer, as training programs have costs per layer.
-  void use_part(Work& work, const std::string& name, const std::vector<Kernel>& kernels,
-                bool recompute = false) {
-    if (kernels.empty()) return;
-    if (!work.parts.empty()) {
-      WorkPart& last = folded_.graph.parts[to_index(work.parts.back().part)];
-      if (last.recompute == recompute && !is_a_layer(last)) {
-        last.steps.insert(last.steps.end(), kernels.begin(), kernels.end());
-        return;
-      }
-    }
-    work.parts.push_back({append_part(name, kernels, recompute), 1});
-  }
-
-  /// A block of GPT-2 has four products and attention, one of Llama seven; twice as many in the
-  /// backward pass.
-  static bool is_a_layer(const WorkPart& part) {
-    constexpr int kProducts = 6;
-    int products = 0;
-    for (const Step& step : part.steps) {
-      const Kernel& kernel = std::get<Kernel>(step);
-      if (kernel.kind == KernelKind::kMemoryBound) continue;
-      products += kernel.phase == Phase::kForward || kernel.kind == KernelKind::kAttention ? 2 : 1;
-    }
-    return products >= 2 * kProducts;
-  }
-
-  const std::vector<NodeVariant>& variants_of(std::int32_t node) const {
-    return partition_.training.problem.nodes[to_index(node)].degrees.front().variants;
-  }
-
-  /// The nodes of a stage by group, as they are stored or recomputed together.
   void append_works(std::size_t s) {
-    std::map<std::int32_t, std::vector<std::int32_t>> members;
-    std::map<std::int32_t, std::size_t> variant;
-    Work forward, backward;
-    forward.kind = TaskKind::kForward;
-    backward.kind = TaskKind::kBackward;
-    for (std::size_t i = 0; i < stages_[s].nodes.size(); ++i) {
-      const std::int32_t node = stages_[s].nodes[i];
-      const KernelGraphNode& each = partition_.graph.nodes[to_index(node)];
-      use_part(forward, each.name, each.forward);
-      const std::int32_t group = partition_.priced.group[to_index(node)];
-      members[group].push_back(node);
-      variant[group] = to_index(stages_[s].variant[i]);
+    StageTasks& tasks = tasks_[s];
+    const std::int64_t parameters = tasks.works.parameters;
+    if (is_sharded()) {
+      append_unit_works(s);
+    } else {
+      tasks.forward = append_work(folded_.graph, whole_pass(tasks.works.units, true));
+      tasks.backward = append_work(folded_.graph, whole_pass(tasks.works.units, false));
     }
-    for (const auto& [group, nodes] : members) {
-      const std::vector<NodeVariant>& variants = variants_of(nodes.front());
-      forward.acquired[MemoryClass::kActivations] += variants[variant[group]].memory_per_inflight;
-      if (variant[group] == 0) continue;
-      Bytes& working = backward.transient[MemoryClass::kWorking];
-      working = std::max(working, variants[variant[group]].memory - variants[0].memory);
-    }
-    backward.released = forward.acquired;
-    for (auto node = stages_[s].nodes.rbegin(); node != stages_[s].nodes.rend(); ++node) {
-      const std::int32_t group = partition_.priced.group[to_index(*node)];
-      if (*node == members[group].back() && variant[group] > 0)
-        for (const std::int32_t again : members[group])
-          use_part(backward, partition_.graph.nodes[to_index(again)].name,
-                   partition_.graph.nodes[to_index(again)].forward, true);
-      use_part(backward, partition_.graph.nodes[to_index(*node)].name,
-               partition_.graph.nodes[to_index(*node)].backward);
-    }
-    tasks_[s].forward = append_work(folded_.graph, std::move(forward));
-    tasks_[s].backward = append_work(folded_.graph, std::move(backward));
-    tasks_[s].update = append_work(folded_.graph, update_work(s));
+    const std::int64_t share = share_of(s, parameters);
+    tasks.update = append_work(
+        folded_.graph, partition_update_work(partition_.graph.dtype, share,
+                                             is_sharded() ? share : parameters, folded_.graph));
   }
 
-  Work update_work(std::size_t s) {
-    const std::int64_t parameters = tasks_[s].parameters;
-    Kernel kernel;
-    kernel.kind = KernelKind::kOptimizer;
-    kernel.phase = Phase::kUpdate;
-    kernel.routine = Routine::kUpdate;
-    kernel.dtype = storage_dtype(partition_.graph.dtype);
-    kernel.m = parameters;
-    kernel.memory_traffic = Bytes(parameters * update_bytes_of(partition_.graph.dtype).traffic);
+  WorkId collective_work(std::size_t s, CollectiveKind kind, Bytes bytes) {
     Work work;
-    work.kind = TaskKind::kOptimizer;
-    use_part(work, "optimizer", {kernel});
-    return work;
+    work.kind = TaskKind::kCollective;
+    work.collective.kind = kind;
+    work.collective.bytes = bytes;
+    work.collective.group = shape_of(s);
+    return append_work(folded_.graph, std::move(work));
+  }
+
+  /// A unit holds its weights and those that are gathered meanwhile; its backward pass also its
+  /// gradients and those that are reduced meanwhile.
+  void append_unit_works(std::size_t s) {
+    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
+    std::vector<StageUnit>& units = tasks_[s].works.units;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      const std::int64_t before = u > 0 ? units[u - 1].parameters : 0;
+      const std::int64_t after = u + 1 < units.size() ? units[u + 1].parameters : 0;
+      const std::int64_t own = units[u].parameters;
+      units[u].forward.transient[MemoryClass::kWeights] = Bytes(bytes.weight * (own + after));
+      units[u].backward.transient[MemoryClass::kWeights] = Bytes(bytes.weight * (own + before));
+      units[u].backward.transient[MemoryClass::kGradients] = Bytes(bytes.gradient * (own + after));
+      tasks_[s].units.push_back(
+          {.forward = append_work(folded_.graph, units[u].forward),
+           .backward = append_work(folded_.graph, units[u].backward),
+           .gather = collective_work(s, CollectiveKind::kAllGather, Bytes(bytes.weight * own)),
+           .reduce =
+               collective_work(s, CollectiveKind::kReduceScatter, Bytes(bytes.gradient * own))});
+    }
   }
 
   /// 1F1B of one replica.
@@ -288,29 +142,23 @@ class PartitionLowering {
     return order;
   }
 
-  bool is_ready(std::size_t stage, const Pass& pass) {
-    const StageTasks& tasks = tasks_[stage];
-    return std::ranges::all_of(pass.is_forward ? tasks.receives_from : tasks.sends_to,
-                               [&](std::size_t message) {
-                                 return sent(message, pass.is_forward, pass.microbatch).value >= 0;
-                               });
-  }
-
-  void append_pass(std::size_t stage, const Pass& pass, std::int32_t rank) {
-    const StageTasks& tasks = tasks_[stage];
-    std::vector<TaskId> inputs;
-    for (const std::size_t message : pass.is_forward ? tasks.receives_from : tasks.sends_to)
-      inputs.push_back(receive(message, pass.is_forward, pass.microbatch));
+  TaskId append_compute(std::size_t stage, const Pass& pass, WorkId work,
+                        const std::vector<TaskId>& inputs) {
     Task task;
-    task.work = pass.is_forward ? tasks.forward : tasks.backward;
-    task.rank = rank;
+    task.work = work;
+    task.rank = messages_->rank_of(stage, pass.microbatch);
     task.microbatch = pass.microbatch;
     task.stage = static_cast<std::int16_t>(stage);
     task.kind = pass.is_forward ? TaskKind::kForward : TaskKind::kBackward;
     const TaskId id = append_task(folded_.graph, task, inputs);
-    last_of_rank_[to_index(rank)] = id;
-    for (const std::size_t message : pass.is_forward ? tasks.sends_to : tasks.receives_from)
-      send(message, pass.is_forward, pass.microbatch, id);
+    last_of_rank_[to_index(task.rank)] = id;
+    return id;
+  }
+
+  void append_pass(std::size_t stage, const Pass& pass) {
+    const std::vector<TaskId> inputs = messages_->receive_inputs(stage, pass);
+    const WorkId work = pass.is_forward ? tasks_[stage].forward : tasks_[stage].backward;
+    messages_->send_outputs(stage, pass, append_compute(stage, pass, work, inputs));
   }
 
   /// Every rank in turn runs its next pass, if its inputs were sent.
@@ -326,12 +174,11 @@ class PartitionLowering {
     last_of_rank_.assign(replicas.size(), TaskId(-1));
     for (bool has_advanced = true; has_advanced;) {
       has_advanced = false;
-      for (std::size_t rank = 0; rank < replicas.size(); ++rank) {
-        Replica& replica = replicas[rank];
+      for (Replica& replica : replicas) {
         if (replica.next == replica.order.size()) continue;
         const Pass& pass = replica.order[replica.next];
-        if (!is_ready(replica.stage, pass)) continue;
-        append_pass(replica.stage, pass, static_cast<std::int32_t>(rank));
+        if (!messages_->is_ready(replica.stage, pass)) continue;
+        append_pass(replica.stage, pass);
         ++replica.next;
         has_advanced = true;
       }
@@ -340,7 +187,128 @@ class PartitionLowering {
         replicas, [](const Replica& each) { return each.next == each.order.size(); }));
   }
 
-  // ---- end of the step ----
+  // ---- ZeRO 3 ----
+
+  /// One use of a unit's weights by all replicas of a stage, each for a micro-batch of its own.
+  struct UnitUse {
+    std::size_t pass = 0, unit = 0;
+    bool is_first = false, is_last = false;  ///< of its pass
+  };
+  struct ShardedStage {
+    std::vector<std::vector<Pass>> orders;  ///< by replica
+    std::vector<UnitUse> uses;
+    std::size_t next_pass = 0, next_use = 0;
+    /// By use: tasks of all replicas; empty: none.
+    std::vector<std::vector<TaskId>> ended, gathered;
+    std::vector<std::vector<TaskId>> reduced;  ///< in the order of backward passes
+  };
+
+  /// While one unit computes, the next one is gathered (as in PyTorch FSDP, one unit ahead).
+  static constexpr std::size_t kPrefetch = 1;
+
+  ShardedStage sharded_stage(std::size_t s) const {
+    ShardedStage made;
+    for (int r = 0; r < stages_[s].data; ++r) made.orders.push_back(order_of(s, r));
+    const std::size_t units = tasks_[s].units.size();
+    for (std::size_t pass = 0; pass < made.orders.front().size(); ++pass)
+      for (std::size_t i = 0; i < units; ++i)
+        made.uses.push_back({.pass = pass,
+                             .unit = made.orders.front()[pass].is_forward ? i : units - 1 - i,
+                             .is_first = i == 0,
+                             .is_last = i + 1 == units});
+    made.ended.resize(made.uses.size());
+    made.gathered.resize(made.uses.size());
+    return made;
+  }
+
+  /// All replicas of a stage run the same pass: its collectives need all of them.
+  void append_passes_of_units() {
+    std::vector<ShardedStage> stages;
+    for (std::size_t s = 0; s < stages_.size(); ++s) stages.push_back(sharded_stage(s));
+    last_of_rank_.assign(folded_.graph.ranks.size(), TaskId(-1));
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      for (std::size_t use = 0; use <= kPrefetch; ++use) gather(s, stages[s], use);
+    for (bool has_advanced = true; has_advanced;) {
+      has_advanced = false;
+      for (std::size_t s = 0; s < stages_.size(); ++s) {
+        ShardedStage& stage = stages[s];
+        const auto is_ready_for_next = [&](const std::vector<Pass>& order) {
+          return messages_->is_ready(s, order[stage.next_pass]);
+        };
+        if (stage.next_pass == stage.orders.front().size() ||
+            !std::ranges::all_of(stage.orders, is_ready_for_next))
+          continue;
+        append_pass_of_units(s, stage);
+        has_advanced = true;
+      }
+    }
+    for (const ShardedStage& each : stages) {
+      MW_CHECK(each.next_pass == each.orders.front().size());
+      last_reduced_.push_back(each.reduced.back());
+    }
+  }
+
+  void append_pass_of_units(std::size_t s, ShardedStage& stage) {
+    for (; stage.next_use < stage.uses.size() && stage.uses[stage.next_use].pass == stage.next_pass;
+         ++stage.next_use)
+      append_use(s, stage, stage.next_use);
+    ++stage.next_pass;
+  }
+
+  void append_use(std::size_t s, ShardedStage& stage, std::size_t place) {
+    const UnitUse& use = stage.uses[place];
+    const UnitTasks& unit = tasks_[s].units[use.unit];
+    for (std::size_t r = 0; r < stage.orders.size(); ++r) {
+      const Pass& pass = stage.orders[r][use.pass];
+      std::vector<TaskId> inputs;
+      if (use.is_first) inputs = messages_->receive_inputs(s, pass);
+      if (!stage.gathered[place].empty()) inputs.push_back(stage.gathered[place][r]);
+      // Two buffers of gradients.
+      if (!pass.is_forward && stage.reduced.size() >= 2)
+        inputs.push_back(stage.reduced[stage.reduced.size() - 2][r]);
+      const TaskId ended =
+          append_compute(s, pass, pass.is_forward ? unit.forward : unit.backward, inputs);
+      stage.ended[place].push_back(ended);
+      if (use.is_last) messages_->send_outputs(s, pass, ended);
+    }
+    if (!stage.orders.front()[use.pass].is_forward)
+      stage.reduced.push_back(append_collective(s, unit.reduce, stage.ended[place]));
+    gather(s, stage, place + kPrefetch + 1);
+  }
+
+  /// The weights for the use `place`, after the use that needs their memory. A unit that was used a
+  /// moment ago is still there.
+  void gather(std::size_t s, ShardedStage& stage, std::size_t place) {
+    if (place >= stage.uses.size()) return;
+    const std::size_t unit = stage.uses[place].unit;
+    for (std::size_t back = 1; back <= std::min(kPrefetch + 1, place); ++back)
+      if (stage.uses[place - back].unit == unit) return;
+    const std::vector<TaskId> none;
+    stage.gathered[place] =
+        append_collective(s, tasks_[s].units[unit].gather,
+                          place > kPrefetch ? stage.ended[place - kPrefetch - 1] : none);
+  }
+
+  // ---- collectives ----
+
+  /// Of all replicas of a stage, each after a task of its own. Returns the tasks.
+  std::vector<TaskId> append_collective(std::size_t s, WorkId work,
+                                        const std::vector<TaskId>& after) {
+    Task task;
+    task.work = work;
+    task.stage = static_cast<std::int16_t>(s);
+    task.microbatch = -1;
+    task.stream = Stream::kData;
+    open_collective(folded_, {});
+    std::vector<TaskId> members;
+    for (int r = 0; r < stages_[s].data; ++r) {
+      task.rank = tasks_[s].first_rank + r;
+      const auto i = static_cast<std::size_t>(r);
+      members.push_back(append_member(
+          folded_, task, std::span(after).subspan(after.empty() ? 0 : i, after.empty() ? 0 : 1)));
+    }
+    return members;
+  }
 
   GroupShape shape_of(std::size_t s) const {
     std::set<std::int32_t> nodes;
@@ -350,35 +318,33 @@ class PartitionLowering {
   }
 
   void append_step_end(std::size_t s) {
-    std::vector<TaskId> ready;
-    ready.reserve(static_cast<std::size_t>(stages_[s].data));
-    for (int r = 0; r < stages_[s].data; ++r)
-      ready.push_back(last_of_rank_[to_index(tasks_[s].first_rank + r)]);
+    const std::int64_t parameters = tasks_[s].works.parameters;
+    if (parameters == 0) return;
+    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
+    const auto begin = last_of_rank_.begin() + tasks_[s].first_rank;
+    std::vector<TaskId> ready(begin, begin + stages_[s].data);
+    const bool has_replicas = stages_[s].data > 1;
+    if (has_replicas && !is_sharded())
+      ready = append_collective(
+          s,
+          collective_work(
+              s, partition_.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+              Bytes(bytes.gradient * parameters)),
+          ready);
+    if (is_sharded() && !last_reduced_[s].empty()) ready = last_reduced_[s];
     Task task;
     task.microbatch = -1;
     task.stage = static_cast<std::int16_t>(s);
-    if (tasks_[s].parameters == 0) return;
-    if (stages_[s].data > 1) {
-      Work work;
-      work.kind = TaskKind::kCollective;
-      work.collective.bytes = Bytes(kFloat32Bytes * tasks_[s].parameters);
-      work.collective.group = shape_of(s);
-      task.work = append_work(folded_.graph, std::move(work));
-      task.stream = Stream::kData;
-      open_collective(folded_, {});
-      for (std::size_t r = 0; r < ready.size(); ++r) {
-        task.rank = tasks_[s].first_rank + static_cast<std::int32_t>(r);
-        ready[r] = append_member(folded_, task, {&ready[r], 1});
-      }
-    }
     task.work = tasks_[s].update;
     task.kind = TaskKind::kOptimizer;
-    task.stream = Stream::kCompute;
-    task.partner = -1;
     for (std::size_t r = 0; r < ready.size(); ++r) {
       task.rank = tasks_[s].first_rank + static_cast<std::int32_t>(r);
-      append_task(folded_.graph, task, {&ready[r], 1});
+      ready[r] = append_task(folded_.graph, task, {&ready[r], 1});
     }
+    if (has_replicas && partition_.zero == 1)
+      append_collective(
+          s, collective_work(s, CollectiveKind::kAllGather, Bytes(bytes.weight * parameters)),
+          ready);
   }
 
   const LoweredPartition& partition_;
@@ -386,11 +352,9 @@ class PartitionLowering {
   std::int32_t microbatches_;
   FoldedGraph folded_;
   std::vector<StageTasks> tasks_;
-  std::vector<std::int32_t> stage_of_node_;
-  std::vector<StageMessage> messages_;
-  std::vector<TaskId> sent_;  ///< -1: not yet
-  std::map<std::tuple<TaskKind, Bytes, bool>, WorkId> message_works_;
-  std::vector<TaskId> last_of_rank_;
+  std::optional<PartitionMessages> messages_;
+  std::vector<TaskId> last_of_rank_;               ///< computation
+  std::vector<std::vector<TaskId>> last_reduced_;  ///< ZeRO 3, by stage: of all replicas
 };
 
 /// As model_flops_per_step() counts them: all scores of attention, causal or not, and its gradient
@@ -412,7 +376,15 @@ Flops product_flops(const KernelGraph& graph) {
 
 }  // namespace
 
+bool can_shard_weights(const TrainingPartition& training) {
+  const std::vector<ReplicatedStage>& stages = training.partition.stages;
+  const int replicas = stages.front().data;
+  return replicas > 1 && training.problem.microbatches % replicas == 0 &&
+         std::ranges::all_of(stages, [&](const auto& stage) { return stage.data == replicas; });
+}
+
 TaskGraph lower_partition(const LoweredPartition& partition) {
+  MW_CHECK(partition.zero < 3 || can_shard_weights(partition.training));
   return PartitionLowering(partition).run();
 }
 

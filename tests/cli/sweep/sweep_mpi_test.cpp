@@ -21,10 +21,10 @@ constexpr const char* kSmallSweep =
     "sweep --cluster dgx-a100 --gpus 8 --seq 1024 --over tp=1,2,5 --over pp=1,2,3,4 --over "
     "global-batch=8,16,32";
 
-/// 1800 points of about a millisecond.
+/// 720 points of about a millisecond.
 std::string large_sweep() {
   std::string batches = "384";
-  for (int batch = 768; batch <= 384 * 50; batch += 384) batches += "," + std::to_string(batch);
+  for (int batch = 768; batch <= 384 * 20; batch += 384) batches += "," + std::to_string(batch);
   return "sweep --cluster dgx-a100 --gpus 384 --seq 2048 --over tp=4,8 --over pp=4,8,12 --over "
          "schedule=gpipe,1f1b,zb-h1 --over micro-batch=1,2 --over global-batch=" +
          batches;
@@ -83,7 +83,7 @@ TEST_F(RunMpiSweep, EvaluatesEveryPointOnceOnSomeRank) {
   for (std::size_t at = points.find("\"point\":"); at != std::string::npos;
        at = points.find("\"point\":", at + 1))
     order.push_back(std::stoi(points.substr(at + 8)));
-  EXPECT_EQ(order.size(), 1800U);
+  EXPECT_EQ(order.size(), 720U);
   EXPECT_FALSE(std::ranges::is_sorted(order));
   std::ranges::sort(order);
   EXPECT_EQ(std::ranges::adjacent_find(order), order.end()) << "evaluated twice";
@@ -113,7 +113,7 @@ TEST_F(RunMpiSweep, ContinuesAfterAKill) {
   ASSERT_EQ(again.exit_code, 0) << again.standard_error;
   EXPECT_THAT(again.standard_error,
               testing::MatchesRegex("continuing: out.csv.points has [0-9]+ of "
-                                    "1800 combinations\n"));
+                                    "720 combinations\n"));
   EXPECT_EQ(read_file(path("out.csv")), expected);
   EXPECT_EQ(again.standard_output, one.standard_output);
   EXPECT_THAT(folder_.file_names(), ElementsAre("kill.sh", "out.csv"));

@@ -1,0 +1,40 @@
+/// What the stages of a partition compute and hold: their passes in units of about a layer, and the
+/// update of their weights.
+#pragma once
+
+#include <vector>
+
+#include "core/graph/task_graph.hpp"
+#include "planner/partition/lower_partition.hpp"
+
+namespace meshwright {
+
+/// Consecutive nodes of a stage. Buffers of the works are the saved tensors, and for recomputation
+/// those that are computed again.
+struct StageUnit {
+  Work forward, backward;
+  std::int64_t parameters = 0;  ///< that its kernels read
+};
+
+struct PartitionStageWorks {
+  std::vector<StageUnit> units;
+  std::int64_t parameters = 0;
+};
+
+/// Of stage `s`. Appends their parts to `graph`.
+PartitionStageWorks partition_stage_works(const LoweredPartition& partition, std::size_t s,
+                                          TaskGraph& graph);
+
+/// All units one after the other, in either direction.
+Work whole_pass(const std::vector<StageUnit>& units, bool is_forward);
+
+/// AdamW on `updated` parameters, of which the rank holds gradients of `held`.
+Work partition_update_work(Dtype dtype, std::int64_t updated, std::int64_t held, TaskGraph& graph);
+
+/// Bytes per parameter.
+struct PartitionStateBytes {
+  std::int64_t weight, gradient, optimizer;
+};
+PartitionStateBytes partition_state_bytes(Dtype dtype);
+
+}  // namespace meshwright
