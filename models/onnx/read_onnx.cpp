@@ -22,9 +22,8 @@ constexpr std::size_t kMostJoinedParameters = 64;
 /// More than weights, gradients and optimizer state take per parameter.
 constexpr double kStateBytes = 32;
 
-/// Operators whose result orders positions.
-constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual",
-                                        "Trilu"};
+/// Operators that order positions.
+constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
 
 std::vector<std::int32_t> without_repeats(std::vector<std::int32_t> indices) {
   std::ranges::sort(indices);
@@ -61,6 +60,7 @@ class KernelGraphReader {
   bool reads_parameters(std::size_t node) const;
   bool is_constant(std::size_t node) const;
   void set_constant(std::size_t node);
+  bool compares_positions(std::size_t node, std::string_view operation) const;
   void mark_triangular(std::size_t node, std::string_view operation, bool passes_on);
   void add_work(std::size_t node, const NodeContext& context);
   void fuse();
@@ -348,20 +348,35 @@ void KernelGraphReader::visit(std::size_t v) {
                       outputs_[v], budget_);
   rule.apply(context);
   use_declared_shapes(v);
-  mark_triangular(v, rule.name,
-                  rule.fusion == Fusion::kElements || rule.name.starts_with("Gather"));
+  mark_triangular(v, rule.name, rule.fusion == Fusion::kElements);
   const bool has_data = depends_on_data(inputs_[v]);
   if (!has_data && rule.is_layout && join_parameters(v)) return;
   if (is_constant(v) || (!has_data && !reads_parameters(v))) return set_constant(v);
   add_work(v, context);
 }
 
+/// A row with a column: the result has more elements than either.
+bool KernelGraphReader::compares_positions(std::size_t v, std::string_view operation) const {
+  if (std::ranges::find(kOrders, operation) == std::end(kOrders)) return false;
+  const auto elements = [&](std::int32_t tensor) {
+    return *element_count(*tensors_[static_cast<std::size_t>(tensor)].dims);
+  };
+  const std::int32_t result = outputs_[v][0];
+  if (result < 0 || !tensors_[static_cast<std::size_t>(result)].dims) return false;
+  return std::ranges::all_of(inputs_[v], [&](std::int32_t input) {
+    return input >= 0 && elements(input) < elements(result);
+  });
+}
+
 /// Masks are made of comparisons by elements, copies and selections.
 void KernelGraphReader::mark_triangular(std::size_t v, std::string_view operation, bool passes_on) {
-  bool is_triangular = std::ranges::find(kOrders, operation) != std::end(kOrders);
-  for (const std::int32_t input : inputs_[v])
-    is_triangular = is_triangular || (input >= 0 && passes_on &&
+  const bool is_gather = operation.starts_with("Gather");
+  bool is_triangular = operation == "Trilu" || compares_positions(v, operation);
+  for (std::size_t i = 0; i < inputs_[v].size() && (i == 0 || !is_gather); ++i) {
+    const std::int32_t input = inputs_[v][i];
+    is_triangular = is_triangular || (input >= 0 && (passes_on || is_gather) &&
                                       tensors_[static_cast<std::size_t>(input)].is_triangular);
+  }
   for (const std::int32_t output : outputs_[v])
     if (output >= 0) tensors_[static_cast<std::size_t>(output)].is_triangular = is_triangular;
 }

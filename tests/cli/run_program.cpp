@@ -38,11 +38,17 @@ void interrupt(pid_t child, int pipe_end) {
   close(pipe_end);
 }
 
-/// Gives up after 30 s without the text; the test then fails.
+bool is_time_to_interrupt(const ProgramCall& call, const std::string& error_file) {
+  if (!call.interrupt_after_file.empty())
+    return std::filesystem::exists(call.folder / call.interrupt_after_file);
+  return read_file(error_file).find(call.interrupt_after) != std::string::npos;
+}
+
+/// Gives up after 30 s; the test then fails.
 void interrupt_after(pid_t child, const ProgramCall& call, const std::string& error_file) {
   constexpr int kMostLooks = 3000;
   for (int i = 0; i < kMostLooks; ++i) {
-    if (read_file(error_file).find(call.interrupt_after) != std::string::npos) break;
+    if (is_time_to_interrupt(call, error_file)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   for (int i = 0; i < call.signals; ++i) {
@@ -99,7 +105,8 @@ ProgramRun run_program(const ProgramCall& call) {
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) become(call, arguments, in, out, error);
   if (call.interrupt) interrupt(child, pipe_ends[1]);
-  if (!call.interrupt_after.empty()) interrupt_after(child, call, error);
+  if (!call.interrupt_after.empty() || !call.interrupt_after_file.empty())
+    interrupt_after(child, call, error);
   close(in);
   int status = 0;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");

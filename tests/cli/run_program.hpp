@@ -23,6 +23,8 @@ struct ProgramCall {
   bool interrupt = false;
   /// Sends `signal` as soon as standard error contains this text; empty: never.
   std::string interrupt_after = {};
+  /// Sends `signal` as soon as this file exists in `folder`; empty: never.
+  std::string interrupt_after_file = {};
   int signal = SIGINT;
   int signals = 1;  ///< that many, 0.2 s apart
 };

@@ -50,9 +50,12 @@ TEST_F(Interruption, KeepsTheSamplesOfJitter) {
 TEST_F(Interruption, KeepsThePointsOfASweep) {
   std::string batches = "128";
   for (int batch = 256; batch <= 12'800; batch += 128) batches += "," + std::to_string(batch);
-  const ProgramRun run =
-      interrupted("sweep" + kLargeJob + " --threads 1 --over global-batch=" + batches +
-                  " --over micro-batch=1,2 -o sweep.csv");
+  ProgramCall call =
+      call_of(words_of("sweep" + kLargeJob + " --threads 1 --over global-batch=" + batches +
+                       " --over micro-batch=1,2 -o sweep.csv"));
+  call.interrupt_after_file = "sweep.csv.points";
+  const ProgramRun run = run_program(call);
+  EXPECT_EQ(run.exit_code, 130) << run.standard_error;
   EXPECT_THAT(run.standard_output, HasSubstr("best that fits in memory"));
   EXPECT_THAT(run.standard_error, testing::ContainsRegex("interrupted: [0-9]+ of 200 combin"));
   EXPECT_THAT(folder_.file_names(), testing::ElementsAre("sweep.csv", "sweep.csv.points"));

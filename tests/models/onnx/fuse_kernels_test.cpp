@@ -139,11 +139,12 @@ struct WrittenAttention {
     file.node({"Transpose", {"k"}, {"kt"}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}}});
     file.node({"Mul", {"q", "half"}, {"scaled"}}).node({"MatMul", {"scaled", "kt"}, {"scores"}});
     std::string last = "scores";
-    if (mask == "causal") {
-      file.integers("last", {-1}).integers("first", {0});
+    if (!mask.empty()) {
+      file.integers("last", {-1}).integers("first", {0}).integers("zero", {0});
       file.node({"Unsqueeze", {"tokens", "last"}, {"rows"}});
       file.node({"Unsqueeze", {"tokens", "first"}, {"columns"}});
-      file.node({"LessOrEqual", {"columns", "rows"}, {"seen"}}).scalar("lowest", -1e9);
+      file.node({"LessOrEqual", {mask == "causal" ? "columns" : "zero", "rows"}, {"seen"}})
+          .scalar("lowest", -1e9);
       file.node({"Where", {"seen", "scores", "lowest"}, {last = "masked"}});
     }
     file.node({"Softmax", {last}, {"p"}}).node({"MatMul", {"p", "v"}, {"out"}});
@@ -193,6 +194,13 @@ TEST(FuseKernels, RecognizesCausalMasks) {
   EXPECT_EQ(kernel.kind, KernelKind::kAttention);
   EXPECT_TRUE(kernel.causal);
   EXPECT_EQ(kernel.flops, Flops(2.0 * 6 * 8 * 8 * 4));
+}
+
+/// transformers compares positions with 0 for masks that hide nothing.
+TEST(FuseKernels, ComparisonsWithOneNumberAreNotCausal) {
+  const KernelGraph graph = WrittenAttention{.mask = "all", .scores_are_read = false}.read();
+  EXPECT_EQ(node_named(graph, "out").forward.at(0).kind, KernelKind::kAttention);
+  EXPECT_FALSE(node_named(graph, "out").forward.at(0).causal);
 }
 
 TEST(FuseKernels, LeavesScoresThatTheModelReturns) {
