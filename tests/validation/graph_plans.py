@@ -76,7 +76,7 @@ def compare(program, name, folder):
         same = plan(program, "--graph", folder / f"{name}.onnx", *job)["plans"][0]
         strategy = best["strategy"]
         data = "+".join(str(stage["data"]) for stage in same["stages"])
-        print(f"| {name} | {gpus} {cluster} | DP{strategy['data']} ZeRO {strategy['zero']} micro-batch "
+        print(f"| {name} | {gpus} {cluster} | DP{strategy['dp']} ZeRO {strategy['zero']} micro-batch "
               f"{strategy['micro_batch']} | {best['step_time_ns'] / 1e6:.1f} ms | DP{data} ZeRO "
               f"{same['zero']} micro-batch {same['micro_batch']} | {same['step_ns'] / 1e6:.1f} ms | "
               f"{100 * (same['step_ns'] / best['step_time_ns'] - 1):+.2f} % |", flush=True)
