@@ -12,7 +12,7 @@
 #include "cli/reports/report.hpp"
 #include "core/base/json_value.hpp"
 #include "core/formats/file.hpp"
-#include "core/formats/plan_figures.hpp"
+#include "core/formats/plan.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/base/json_value.hpp"
 #include "core/formats/file.hpp"
-#include "core/formats/plan_figures.hpp"
 #include "core/plan/parallel_sizes.hpp"
 
 namespace meshwright {
@@ -245,22 +244,26 @@ std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
   return orders;
 }
 
+/// A whole object: keys that `read` does not know are problems.
+template <class Read>
+auto read_object(const JsonValue& value, const std::string& place,
+                 std::vector<Diagnostic>& problems, Read read) {
+  JsonObjectReader reader(value, place, problems);
+  auto made = read(reader);
+  reader.finish();
+  return made;
+}
+
 }  // namespace
 
 Strategy strategy_from_json(const JsonValue& value, const std::string& place,
                             std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
-  Strategy strategy = read_strategy(reader);
-  reader.finish();
-  return strategy;
+  return read_object(value, place, problems, read_strategy);
 }
 
 PlanFigures figures_from_json(const JsonValue& value, const std::string& place,
                               std::vector<Diagnostic>& problems) {
-  JsonObjectReader reader(value, place, problems);
-  PlanFigures figures = read_figures(reader);
-  reader.finish();
-  return figures;
+  return read_object(value, place, problems, read_figures);
 }
 
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {

@@ -69,5 +69,8 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where);
 /// on its own terms (see check_plan() for the rest).
 Strategy strategy_from_json(const JsonValue& value, const std::string& place,
                             std::vector<Diagnostic>& problems);
+/// Reads figures, likewise; times are those of whole nanoseconds.
+PlanFigures figures_from_json(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems);
 
 }  // namespace meshwright
