@@ -49,36 +49,6 @@ std::int64_t widening_bytes(const Strategy& strategy) {
   return gradient < kFloat32Bytes ? gradient + kFloat32Bytes : 0;
 }
 
-/// Traffic of an update per parameter: fp32 gradient, the moments, master weight, stored weight.
-/// Muon's products are not counted.
-std::int64_t update_bytes(const Strategy& strategy) {
-  const Dtype dtype = strategy.dtype;
-  const std::int64_t weight =
-      weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
-  return kFloat32Bytes + 2 * moment_bytes(strategy) + weight;
-}
-
-/// Updates of 16-bit and of fp32 weights are different kernels, measured separately.
-Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
-                 std::vector<WorkPart>& parts) {
-  Kernel kernel;
-  kernel.kind = KernelKind::kOptimizer;
-  kernel.phase = Phase::kUpdate;
-  kernel.routine = Routine::kUpdate;
-  kernel.dtype = storage_dtype(weights);
-  kernel.m = parameters;
-  kernel.memory_traffic = Bytes(traffic);
-  kernel.on_host = on_host;
-  WorkPart part;
-  part.name = "optimizer";
-  part.steps.emplace_back(kernel);
-  parts.push_back(std::move(part));
-  Work work;
-  work.kind = TaskKind::kOptimizer;
-  work.parts.push_back({static_cast<std::int32_t>(parts.size() - 1), 1});
-  return work;
-}
-
 template <class Visitor>
 void for_each_part_on(const LoweringContext& context, PipelineRankId device, Visitor visit) {
   const Placement& placement = context.placement;
@@ -205,6 +175,33 @@ std::int64_t quantized_count(const PartParameters& parameters, const ParameterRa
     count += std::max<std::int64_t>(0, end - begin);
   }
   return count;
+}
+
+std::int64_t update_bytes(const Strategy& strategy) {
+  const Dtype dtype = strategy.dtype;
+  const std::int64_t weight =
+      weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
+  return kFloat32Bytes + 2 * moment_bytes(strategy) + weight;
+}
+
+Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
+                 std::vector<WorkPart>& parts) {
+  Kernel kernel;
+  kernel.kind = KernelKind::kOptimizer;
+  kernel.phase = Phase::kUpdate;
+  kernel.routine = Routine::kUpdate;
+  kernel.dtype = storage_dtype(weights);
+  kernel.m = parameters;
+  kernel.memory_traffic = Bytes(traffic);
+  kernel.on_host = on_host;
+  WorkPart part;
+  part.name = "optimizer";
+  part.steps.emplace_back(kernel);
+  parts.push_back(std::move(part));
+  Work work;
+  work.kind = TaskKind::kOptimizer;
+  work.parts.push_back({static_cast<std::int32_t>(parts.size() - 1), 1});
+  return work;
 }
 
 ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory) {

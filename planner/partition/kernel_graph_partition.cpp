@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/lowering/lower.hpp"
 #include "planner/partition/indices.hpp"
 #include "planner/partition/merge_nodes.hpp"
 
@@ -41,12 +42,9 @@ BytesPerSecond bandwidth_of(const CostModel& cost, const GraphDevices& devices) 
   return kLargeMessage / transfer_cost(kLargeMessage, cost, devices).occupancy;
 }
 
-/// Weights in the dtype of the training, fp32 gradients and AdamW's two moments; with 16-bit
-/// weights also fp32 ones.
 Bytes trained_bytes(std::int64_t parameters, Dtype dtype) {
-  const std::int64_t weight = bytes_per_element(dtype);
-  const std::int64_t master = weight < kFloat32Bytes ? kFloat32Bytes : 0;
-  return Bytes(parameters * (weight + kFloat32Bytes + 2 * kFloat32Bytes + master));
+  const ModelStateBytes state = model_state_bytes(trained_in(dtype), {});
+  return Bytes(parameters * (state.weights + state.gradients + state.optimizer));
 }
 
 /// Costs of a group of nodes.
@@ -205,6 +203,12 @@ Seconds work_bound(const ReplicationProblem& problem) {
 }
 
 }  // namespace
+
+Strategy trained_in(Dtype dtype) {
+  Strategy strategy;
+  strategy.dtype = dtype;
+  return strategy;
+}
 
 Seconds time_of(const std::vector<Kernel>& kernels, const CostModel& cost) {
   Seconds sum;

@@ -7,6 +7,7 @@
 
 #include "core/cost/cost_model.hpp"
 #include "core/model/kernel_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "planner/partition/replication_partition.hpp"
 #include "planner/partition/throughput_partition.hpp"
 
@@ -38,18 +39,18 @@ struct PricedKernelGraph {
 };
 
 /// The time of one micro-batch of inference: forward kernels, and transfers of the outputs between
-/// stages. Memory: parameters, including tied ones, and outputs. All nodes are in the problem;
-/// merged ones share a `colocation`. Throws InputError at `where` for more than 10^6 seconds per
-/// micro-batch.
+/// stages. Memory: parameters, including tied ones, and outputs that leave their kernel. All nodes
+/// are in the problem; fused and merged ones share a `colocation`. Throws InputError at `where` for
+/// more than 10^6 seconds per micro-batch.
 PartitionProblem price_inference(const KernelGraph& graph, const CostModel& cost,
                                  const GraphDevices& devices, const std::string& where);
 
 /// Training: forward and backward kernels; saved tensors of the micro-batches in flight; weights,
-/// gradients and AdamW's state. Variants: a node that saves more than its inputs can be recomputed
-/// from them. An output with several readers is passed on from one to the next, in the order
-/// of the nodes, so that a stage of consecutive readers receives it once; a view of it is not sent
-/// as well. Tensor-parallel degree 1. Weight updates are not priced. Tied weights count at each
-/// node that reads them.
+/// gradients and AdamW's state, divided by GraphDevices::shards. Fused nodes are in one group.
+/// Variants: a node that saves more than its inputs can be recomputed from them. An output with
+/// several readers is passed on from one to the next, in the order of the nodes, so that a stage of
+/// consecutive readers receives it once; a view of it is not sent as well. Tensor-parallel
+/// degree 1. Weight updates are not priced. Tied weights count at each node that reads them.
 PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
                                                      const CostModel& cost,
                                                      const GraphDevices& devices,
@@ -69,6 +70,9 @@ TrainingPartition expand(const KernelGraph& graph,
 /// The same for inference, where all nodes are in the problem.
 ThroughputPartition expand(const KernelGraph& graph, const PartitionProblem& problem,
                            ThroughputPartition partition);
+
+/// How graphs are trained: AdamW, fp32 gradients.
+Strategy trained_in(Dtype dtype);
 
 /// Sum of the times of kernels.
 Seconds time_of(const std::vector<Kernel>& kernels, const CostModel& cost);

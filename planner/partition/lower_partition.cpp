@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/lowering/folded_graph.hpp"
+#include "core/lowering/lower.hpp"
 #include "planner/partition/indices.hpp"
 #include "planner/partition/partition_messages.hpp"
 #include "planner/partition/partition_works.hpp"
@@ -19,7 +20,9 @@ class PartitionLowering {
   explicit PartitionLowering(const LoweredPartition& partition)
       : partition_(partition),
         stages_(partition.training.partition.stages),
-        microbatches_(partition.training.problem.microbatches) {
+        microbatches_(partition.training.problem.microbatches),
+        strategy_{trained_in(partition.graph.dtype)},
+        state_(model_state_bytes(strategy_, {})) {
     folded_.graph.dependency_begin = {0};
     number_ranks();
     std::vector<std::int32_t> first_rank;
@@ -69,13 +72,12 @@ class PartitionLowering {
     info.rank = RankId(rank);
     info.device = DeviceId(rank);
     info.coordinate = {.pipeline = static_cast<int>(stage), .data = replica};
-    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
     const std::int64_t parameters = tasks_[stage].works.parameters;
     const std::int64_t share = share_of(stage, parameters);
     const std::int64_t held = is_sharded() ? share : parameters;
-    info.resident[MemoryClass::kWeights] = Bytes(bytes.weight * held);
-    info.resident[MemoryClass::kGradients] = Bytes(bytes.gradient * held);
-    info.resident[MemoryClass::kOptimizer] = Bytes(bytes.optimizer * share);
+    info.resident[MemoryClass::kWeights] = Bytes(state_.weights * held);
+    info.resident[MemoryClass::kGradients] = Bytes(state_.gradients * held);
+    info.resident[MemoryClass::kOptimizer] = Bytes(state_.optimizer * share);
     info.resident[MemoryClass::kReserved] = partition_.reserved;
     folded_.graph.ranks.push_back(info);
   }
@@ -93,8 +95,8 @@ class PartitionLowering {
     }
     const std::int64_t share = share_of(s, parameters);
     tasks.update = append_work(
-        folded_.graph, partition_update_work(partition_.graph.dtype, share,
-                                             is_sharded() ? share : parameters, folded_.graph));
+        folded_.graph,
+        partition_update_work(strategy_, share, is_sharded() ? share : parameters, folded_.graph));
   }
 
   WorkId collective_work(std::size_t s, CollectiveKind kind, Bytes bytes) {
@@ -109,21 +111,21 @@ class PartitionLowering {
   /// A unit holds its weights and those that are gathered meanwhile; its backward pass also its
   /// gradients and those that are reduced meanwhile.
   void append_unit_works(std::size_t s) {
-    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
     std::vector<StageUnit>& units = tasks_[s].works.units;
     for (std::size_t u = 0; u < units.size(); ++u) {
       const std::int64_t before = u > 0 ? units[u - 1].parameters : 0;
       const std::int64_t after = u + 1 < units.size() ? units[u + 1].parameters : 0;
       const std::int64_t own = units[u].parameters;
-      units[u].forward.transient[MemoryClass::kWeights] = Bytes(bytes.weight * (own + after));
-      units[u].backward.transient[MemoryClass::kWeights] = Bytes(bytes.weight * (own + before));
-      units[u].backward.transient[MemoryClass::kGradients] = Bytes(bytes.gradient * (own + after));
+      units[u].forward.transient[MemoryClass::kWeights] = Bytes(state_.weights * (own + after));
+      units[u].backward.transient[MemoryClass::kWeights] = Bytes(state_.weights * (own + before));
+      units[u].backward.transient[MemoryClass::kGradients] =
+          Bytes(state_.gradients * (own + after));
       tasks_[s].units.push_back(
           {.forward = append_work(folded_.graph, units[u].forward),
            .backward = append_work(folded_.graph, units[u].backward),
-           .gather = collective_work(s, CollectiveKind::kAllGather, Bytes(bytes.weight * own)),
+           .gather = collective_work(s, CollectiveKind::kAllGather, Bytes(state_.weights * own)),
            .reduce =
-               collective_work(s, CollectiveKind::kReduceScatter, Bytes(bytes.gradient * own))});
+               collective_work(s, CollectiveKind::kReduceScatter, Bytes(state_.gradients * own))});
     }
   }
 
@@ -320,7 +322,6 @@ class PartitionLowering {
   void append_step_end(std::size_t s) {
     const std::int64_t parameters = tasks_[s].works.parameters;
     if (parameters == 0) return;
-    const PartitionStateBytes bytes = partition_state_bytes(partition_.graph.dtype);
     const auto begin = last_of_rank_.begin() + tasks_[s].first_rank;
     std::vector<TaskId> ready(begin, begin + stages_[s].data);
     const bool has_replicas = stages_[s].data > 1;
@@ -329,9 +330,9 @@ class PartitionLowering {
           s,
           collective_work(
               s, partition_.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-              Bytes(bytes.gradient * parameters)),
+              Bytes(state_.gradients * parameters)),
           ready);
-    if (is_sharded() && !last_reduced_[s].empty()) ready = last_reduced_[s];
+    if (is_sharded()) ready = last_reduced_[s];
     Task task;
     task.microbatch = -1;
     task.stage = static_cast<std::int16_t>(s);
@@ -343,13 +344,15 @@ class PartitionLowering {
     }
     if (has_replicas && partition_.zero == 1)
       append_collective(
-          s, collective_work(s, CollectiveKind::kAllGather, Bytes(bytes.weight * parameters)),
+          s, collective_work(s, CollectiveKind::kAllGather, Bytes(state_.weights * parameters)),
           ready);
   }
 
   const LoweredPartition& partition_;
   const std::vector<ReplicatedStage>& stages_;
   std::int32_t microbatches_;
+  Strategy strategy_;
+  ModelStateBytes state_;  ///< per parameter
   FoldedGraph folded_;
   std::vector<StageTasks> tasks_;
   std::optional<PartitionMessages> messages_;

@@ -5,7 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "core/lowering/folded_graph.hpp"
+#include "core/lowering/lowering_context.hpp"
+#include "core/lowering/memory.hpp"
 #include "planner/partition/indices.hpp"
 
 namespace meshwright {
@@ -173,30 +174,11 @@ Work whole_pass(const std::vector<StageUnit>& units, bool is_forward) {
   return work;
 }
 
-PartitionStateBytes partition_state_bytes(Dtype dtype) {
-  const std::int64_t weight = bytes_per_element(dtype);
-  const std::int64_t master = weight < kFloat32Bytes ? kFloat32Bytes : 0;
-  return {.weight = weight, .gradient = kFloat32Bytes, .optimizer = 2 * kFloat32Bytes + master};
-}
-
-/// The update reads an fp32 gradient, and reads and writes both moments and fp32 weights; with
-/// 16-bit weights it also writes these. Before it, gradients are read for their norm, and read and
-/// written to clip them; after it, all that the rank holds are cleared.
-Work partition_update_work(Dtype dtype, std::int64_t updated, std::int64_t held, TaskGraph& graph) {
-  const std::int64_t weight = bytes_per_element(dtype);
-  const std::int64_t traffic = (7 + 3) * kFloat32Bytes + (weight < kFloat32Bytes ? weight : 0);
-  Kernel kernel;
-  kernel.kind = KernelKind::kOptimizer;
-  kernel.phase = Phase::kUpdate;
-  kernel.routine = Routine::kUpdate;
-  kernel.dtype = storage_dtype(dtype);
-  kernel.m = updated;
-  kernel.memory_traffic = Bytes(updated * traffic + held * kFloat32Bytes);
-  Work work;
-  work.kind = TaskKind::kOptimizer;
-  work.parts.push_back({static_cast<std::int32_t>(graph.parts.size()), 1});
-  graph.parts.push_back({.name = "optimizer", .steps = {kernel}, .recompute = false});
-  return work;
+Work partition_update_work(const Strategy& strategy, std::int64_t updated, std::int64_t held,
+                           TaskGraph& graph) {
+  const std::int64_t traffic =
+      updated * (kNormAndClipBytes + update_bytes(strategy)) + held * gradient_bytes(strategy);
+  return update_work(updated, traffic, strategy.dtype, /*on_host=*/false, graph.parts);
 }
 
 }  // namespace meshwright

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/task_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "planner/partition/lower_partition.hpp"
 
 namespace meshwright {
@@ -28,13 +29,8 @@ PartitionStageWorks partition_stage_works(const LoweredPartition& partition, std
 /// All units one after the other, in either direction.
 Work whole_pass(const std::vector<StageUnit>& units, bool is_forward);
 
-/// AdamW on `updated` parameters, of which the rank holds gradients of `held`.
-Work partition_update_work(Dtype dtype, std::int64_t updated, std::int64_t held, TaskGraph& graph);
-
-/// Bytes per parameter.
-struct PartitionStateBytes {
-  std::int64_t weight, gradient, optimizer;
-};
-PartitionStateBytes partition_state_bytes(Dtype dtype);
+/// AdamW on `updated` parameters after their norm and clipping, and clearing `held` gradients.
+Work partition_update_work(const Strategy& strategy, std::int64_t updated, std::int64_t held,
+                           TaskGraph& graph);
 
 }  // namespace meshwright
