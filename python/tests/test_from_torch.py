@@ -94,6 +94,27 @@ class FromTorch(unittest.TestCase):
         self.assertEqual(graph.partition("dgx-a100", devices=2).json,
                          self.graph.partition("dgx-a100", devices=2).json)
 
+    def test_a_causal_mask_halves_attention(self):
+        """Two products of 2 x 4 heads, 64 x 64 scores and 16 elements, with 2 FLOP each."""
+        torch = self.torch
+
+        class Attention(torch.nn.Module):
+            def __init__(self, causal):
+                super().__init__()
+                self.causal = causal
+
+            def forward(self, x):
+                positions = torch.arange(x.shape[-2])
+                rows = positions[:, None]
+                seen = positions[None, :] <= rows if self.causal else rows >= 0
+                return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=seen)
+
+        flops = [meshwright.from_torch(Attention(causal), (torch.randn(2, 4, 64, 16),))
+                 .partition("dgx-a100", devices=1)["model"]["forward_flop"]
+                 for causal in (False, True)]
+        whole = 2 * 2 * 4 * 64 * 64 * 16 * 2
+        self.assertEqual(flops, [whole, whole / 2])
+
     def test_keyword_arguments(self):
         scaled = meshwright.from_torch(self.Net("cpu"), (self.torch.randn(64, 1024),),
                                        {"scale": self.torch.randn(1024)})

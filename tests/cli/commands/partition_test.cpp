@@ -235,6 +235,24 @@ TEST_F(PartitionProgram, NamesWhatAPlanOfAModelLacks) {
               HasSubstr("the graph has no symbolic dimension 'n'"));
 }
 
+/// Ideal kernels are launched in no time.
+TEST_F(PartitionProgram, PlansAModelWithTheCostsOfATrainer) {
+  write_onnx(path("model.onnx"));
+  const auto best_of = [&](const std::string& trainer) {
+    const ProgramRun result =
+        run({"plan", "--graph", "model.onnx", "--cluster", "dgx-a100", "--gpus", "2",
+             "--global-batch", "8", "--micro-batch", "4", "--json", "--trainer", trainer});
+    EXPECT_EQ(result.exit_code, 0) << result.standard_error;
+    return Json::parse(result.standard_output)["plans"].at(0);
+  };
+  const Json ideal = best_of("ideal"), megatron = best_of("megatron-core");
+  EXPECT_LT(ideal["step_ns"], megatron["step_ns"]);
+  EXPECT_TRUE(ideal["zero"].is_number_integer());
+  for (const char* command : {"plan --graph model.onnx --global-batch 8", "partition model.onnx"})
+    EXPECT_THAT(run(words_of(std::string(command) + " --cluster dgx-a100 --trainer megatron-cor")),
+                fails_with(3, "did you mean 'megatron-core'"));
+}
+
 TEST_F(PartitionProgram, WritesTheCostsOfTheNodesOfAModel) {
   write_onnx(path("model.onnx"));
   const ProgramRun result =

@@ -20,7 +20,7 @@ class RunMpi : public TinyRun {
  protected:
   void SetUp() override {
     mpirun_ = find_mpirun();
-    if (mpirun_.empty()) GTEST_SKIP() << "there is no mpirun.openmpi";
+    if (mpirun_.empty()) GTEST_SKIP() << "mpirun.openmpi is not on PATH";
     if (run_program(alone("mpi")).standard_error.find("without MPI") != std::string::npos)
       GTEST_SKIP() << "the program was built without MPI";
   }

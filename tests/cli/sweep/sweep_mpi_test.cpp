@@ -34,7 +34,7 @@ class RunMpiSweep : public ProgramTest {
  protected:
   void SetUp() override {
     mpirun_ = find_mpirun();
-    if (mpirun_.empty()) GTEST_SKIP() << "there is no mpirun.openmpi";
+    if (mpirun_.empty()) GTEST_SKIP() << "mpirun.openmpi is not on PATH";
     if (!is_built_with_mpi()) GTEST_SKIP() << "the program was built without MPI";
   }
   ProgramRun alone(const std::string& line, const std::string& model = " --model gpt2") const {

@@ -160,7 +160,7 @@ struct WrittenAttention {
 const KernelGraphNode& node_named(const KernelGraph& graph, const std::string& name) {
   for (const KernelGraphNode& node : graph.nodes)
     if (node.name == name) return node;
-  ADD_FAILURE() << "there is no node " << name;
+  ADD_FAILURE() << "missing node " << name;
   return graph.nodes[0];
 }
 
