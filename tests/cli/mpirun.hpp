@@ -18,6 +18,7 @@ inline std::string find_mpirun() {
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);  // needs rights of ptrace
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1);                    // OpenMPI never frees some memory
+  setenv("HWLOC_HIDE_ERRORS", "2", 1);                            // of machines without /sys
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
