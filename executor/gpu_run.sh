@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs all GPU tests and measurements within ten minutes, see gpu_runbook.md. Called by ./dev gpu.
+# Tests and measures Meshwright on a GPU within nine minutes, see gpu_runbook.md. Called by ./dev gpu.
 #
-#   gpu_run.sh bundle          build gpu_bundle/ for GPU machines without our libraries
-#   gpu_run.sh run [--part kernels|plans|sanitizers] [DIRECTORY]
-#                              on the GPU machine: run from gpu_bundle/ (built if missing)
+#   gpu_run.sh bundle                   build gpu_bundle/ for GPU machines without our libraries
+#   gpu_run.sh run [--steps NAME,NAME,...] [DIRECTORY]
+#                                       on the GPU machine: run from gpu_bundle/ (built if missing)
 #
 # DIRECTORY gets at most seven files, updated after every step, so that an aborted run keeps its
 # results: summary.md, the JSON reports, the device file, and an archive of all logs.
@@ -11,7 +11,8 @@ set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bundle=$root/gpu_bundle
-most_mib=64 # upload limit
+most_mib=64       # upload limit
+time_of_all=540   # seconds; MESHWRIGHT_GPU_SECONDS overrides it
 
 say() { printf 'gpu: %s\n' "$*" >&2; }
 
@@ -65,6 +66,149 @@ check_needs() {
     sort -Vu | tail -1 | cut -d_ -f2) or newer"
 }
 
+# ---- the steps ------------------------------------------------------------------------------------
+# In the order of a run: what matters most comes first. Limits are in seconds; at usual speed all steps
+# together take about half of the sum.
+all_steps=(doctor tests training throughput train report torch calibrate validation activity nccl memcheck
+  racecheck)
+declare -A limits=([doctor]=60 [tests]=120 [throughput]=120 [train]=180 [report]=120 [torch]=90 [training]=90
+  [calibrate]=80 [validation]=120 [activity]=90 [nccl]=60 [memcheck]=60 [racecheck]=60)
+
+step_doctor() { "$bin/meshwright" doctor --device cuda; }
+
+step_tests() { run_tests kernels_test '*cuda*:Cuda*'; }
+
+# Trains small models under many plans on the device and on the host.
+step_training() { run_tests executor_test '*CudaTraining*'; }
+
+run_tests() { # PROGRAM FILTER
+  "$bin/$1" --gtest_filter="$2" --gtest_brief=1 --gtest_output="json:$out/$1.json" || return
+  # On a GPU nothing may be skipped.
+  ! grep -q '"result": "SKIPPED"' "$out/$1.json" || { say "tests were skipped"; return 1; }
+}
+
+step_report() { "$bin/gpu_report" -o "$out/kernels.json"; }
+step_torch() { box_python "$root/executor/gpu_torch.py" "$out/torch.json"; }
+
+# Jobs of the steps throughput (Meshwright) and train (PyTorch): name, sequences per step, their length.
+jobs=("gpt2 8 1024" "gpt2-xl 4 1024" "llama-1b 4 2048")
+[[ -z ${MESHWRIGHT_GPU_JOBS:-} ]] || IFS=, read -ra jobs <<<"$MESHWRIGHT_GPU_JOBS"
+
+# No dropout, as in PyTorch's runs.
+write_models() {
+  local gpt='"model_type": "gpt2", "vocab_size": 50257, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0'
+  printf '{%s, "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024}\n' "$gpt" >"$out/gpt2.config.json"
+  printf '{%s, "n_layer": 48, "n_embd": 1600, "n_head": 25, "n_positions": 1024}\n' "$gpt" >"$out/gpt2-xl.config.json"
+  printf '{%s, "n_layer": 4, "n_embd": 512, "n_head": 8, "n_positions": 256}\n' "${gpt/50257/8192}" \
+    >"$out/small-gpt.config.json"
+  # The sizes of Llama 3.2 1B.
+  printf '%s\n' '{"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192, "vocab_size": 128256, "rms_norm_eps": 1e-5,
+ "rope_theta": 500000, "max_position_embeddings": 2048, "tie_word_embeddings": true}' >"$out/llama-1b.config.json"
+}
+
+# On one GPU, by the wall clock: kernels run back to back.
+run_job() { # NAME BATCH LENGTH STEPS [OPTIONS]
+  "$bin/meshwright" run --model "$out/$1.config.json" --cluster dgx-h200 --gpus 1 --dtype bf16 --seq "$3" \
+    --micro-batch "$2" --global-batch "$2" --steps "$4" --device cuda --clock wall --json "${@:5}"
+}
+
+step_throughput() {
+  local name batch length failed=0
+  for job in "${jobs[@]}"; do
+    read -r name batch length <<<"$job"
+    run_job "$name" "$batch" "$length" 12 >"$out/throughput-$name.json" || { failed=1; continue; }
+    box_python - "$name" "$batch" "$length" "$out" <<'PY'
+import json, sys
+name, batch, length, out = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+run = json.load(open(f"{out}/throughput-{name}.json"))
+step = run["step_time_ns"]  # the median
+rate = batch * length / step * 1e9
+print(f"{name}, bf16, {batch} x {length}: {step / 1e6:.2f} ms/step, {rate:.0f} tokens/s, "
+      f"loss {run['steps'][0]['loss']:.4f} to {run['steps'][-1]['loss']:.4f}")
+try:
+    rows = json.load(open(f"{out}/throughput.json"))
+except FileNotFoundError:
+    rows = []
+rows.append({"model": name, "batch": batch, "length": length, "step_s": step / 1e9, "tokens_per_s": rate,
+             "step_times_s": [s["step_time_ns"] / 1e9 for s in run["steps"]],
+             "losses": [s["loss"] for s in run["steps"]]})
+json.dump(rows, open(f"{out}/throughput.json", "w"), indent=1)
+PY
+  done
+  return "$failed"
+}
+
+step_train() { # [--compile-only JOB]
+  local name batch length options=() arguments=() chosen=("${jobs[@]}")
+  (($# == 0)) || { options=("$1") && chosen=("$2"); }
+  for job in "${chosen[@]}"; do
+    read -r name batch length <<<"$job"
+    arguments+=("$out/$name.config.json:$batch:$length")
+  done
+  box_python "$root/executor/gpu_torch_train.py" "${options[@]}" "$out/train.json" "${arguments[@]}"
+}
+
+step_calibrate() { "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"; }
+
+# Records every kernel and copy: of the jobs, for a table of their kernels, and of two data-parallel
+# ranks, to check that gradient communication overlaps.
+step_activity() {
+  local name batch length failed=0
+  for job in "${jobs[@]}"; do
+    read -r name batch length <<<"$job"
+    run_job "$name" "$batch" "$length" 4 --activity "$out/activity-$name.json" >/dev/null &&
+      printf '%s, ' "$name" && box_python "$root/executor/gpu_activity.py" "$out/activity-$name.json" || failed=1
+  done
+  "$bin/meshwright" run --model "$out/gpt2.config.json" --cluster dgx-h200 --gpus 2 --dp 2 --dtype bf16 --seq 512 \
+    --micro-batch 2 --global-batch 8 --steps 2 --device cuda --clock wall \
+    --activity "$out/activity.json" || failed=1
+  return "$failed"
+}
+
+# Runs plans of one model with 1 to 16 ranks on this device; prints predicted and measured step times.
+step_validation() {
+  local number=0 failed=0 strategy strategies=(
+    "--gpus 1" "--gpus 2 --dp 2" "--gpus 2 --pp 2" "--gpus 2 --tp 2" "--gpus 4 --dp 2 --pp 2"
+    "--gpus 4 --tp 2 --pp 2" "--gpus 4 --pp 4" "--gpus 8 --dp 2 --tp 2 --pp 2" "--gpus 8 --dp 8"
+    "--gpus 8 --tp 4 --pp 2" "--gpus 16 --dp 4 --pp 4" "--gpus 16 --dp 2 --tp 4 --pp 2")
+  [[ -f $out/device.calib.json ]] || { say "no calibration"; return 1; }
+  export MESHWRIGHT_CALIBRATION=$out/device.calib.json
+  printf '| plan | predicted | measured | error |\n|---|---|---|---|\n'
+  for strategy in "${strategies[@]}"; do
+    number=$((number + 1))
+    # shellcheck disable=SC2206
+    local job=(--model "$out/small-gpt.config.json" --cluster this-machine $strategy --dtype bf16
+      --global-batch 16 --seq 256)
+    timeout 60 "$bin/meshwright" run "${job[@]}" --steps 3 --device cuda --json >"$out/plan-$number.json" &&
+      timeout 20 "$bin/meshwright" simulate "${job[@]}" --json >"$out/predicted-$number.json" || {
+      printf '| %s | failed |\n' "$strategy"
+      failed=1
+      continue
+    }
+    box_python - "$strategy" "$out/plan-$number.json" "$out/predicted-$number.json" <<'PY' || failed=1
+import json, sys
+measured = json.load(open(sys.argv[2]))["step_time_ns"]
+predicted = json.load(open(sys.argv[3]))["step_time_ns"]
+print(f"| {sys.argv[1]} | {predicted / 1e6:.3f} ms | {measured / 1e6:.3f} ms | "
+      f"{100 * (predicted / measured - 1):+.1f} % |")
+PY
+  done
+  return "$failed"
+}
+
+# Two processes on this GPU.
+step_nccl() { NCCL_MULTI_RANK_GPU_ENABLE=1 "$bin/nccl_smoke"; }
+
+# One case per access pattern; all cases would take too long under a sanitizer.
+check_by() { # TOOL FILTER
+  command -v compute-sanitizer >/dev/null || { say "compute-sanitizer not found"; return 1; }
+  compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
+    "$bin/kernels_test" --gtest_filter="$2" --gtest_brief=1
+}
+step_memcheck() { check_by memcheck '*Attention*cuda*:*Norm*cuda*'; }
+step_racecheck() { check_by racecheck '*Blocks*cuda*:*Sorts*cuda*'; }
+
 # ---- run ------------------------------------------------------------------------------------------
 # Checked before anything is built or started.
 require_gpu() {
@@ -74,8 +218,8 @@ require_gpu() {
   exit 4
 }
 
-# Finds cuBLASLt, CUPTI and NCCL in the CUDA toolkit or in Python wheels. Python itself runs without
-# the bundle's libraries, since its modules may need a newer C++ library.
+# Finds cuBLASLt, cuDNN, CUPTI and NCCL in the CUDA toolkit or in Python wheels. Python itself runs
+# without the bundle's libraries, since its modules may need a newer C++ library.
 find_libraries() {
   local folders
   folders=$(python3 -c 'import glob, site, sys
@@ -87,17 +231,34 @@ for p in {*site.getsitepackages(), *sys.path}:
 }
 
 box_python() { LD_LIBRARY_PATH=$box_library_path python3 "$@"; }
+has_torch() { box_python -c 'import torch' 2>/dev/null; }
 
-# step NAME SECONDS COMMAND...: logs to NAME.txt and adds a line to the summary; continues on failure.
+# step NAME: runs it within its time limit and what is left of the time of all steps, logs to NAME.txt
+# and adds a line to the summary. What fails is tried again with plain allocations, to find out
+# whether CUDA's memory pool is the cause.
 step() {
-  local name=$1 limit=$2 status=0 start=$SECONDS
-  shift 2
-  # timeout needs a program: functions of this script are started as gpu_run.sh part NAME.
-  timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>&1 || status=$?
-  printf '| %s | %s | %d s |\n' "$name" "$( ((status)) && echo "failed: $status" || echo passed)" \
-    $((SECONDS - start)) | tee -a "$out/summary.md" >&2
+  local name=$1 result=passed status=0 start=$SECONDS
+  run_within "${limits[$name]}" "$name" >"$out/$name.txt" 2>&1 || status=$?
+  if ((status == 124 || status == 137)); then
+    result="failed: not finished after $((SECONDS - start)) s"
+  elif ((status == 125)); then
+    result="not run: no time left"
+  elif ((status)); then
+    result="failed: exit status $status"
+    if MESHWRIGHT_CUDA_POOL=own run_within "${limits[$name]}" "$name" >"$out/$name-own-pool.txt" 2>&1; then
+      result+=", passes with MESHWRIGHT_CUDA_POOL=own"
+    fi
+  fi
+  [[ $result == passed ]] || failures=$((failures + 1))
+  printf '| %s | %s | %d s |\n' "$name" "$result" $((SECONDS - start)) | tee -a "$out/summary.md" >&2
   publish
-  return "$status"
+}
+
+run_within() { # SECONDS STEP
+  local left=$((time_of_all - SECONDS - 10)) # for the kill and for the results
+  ((left > 5)) || return 125
+  # timeout needs a program: steps are functions, started as gpu_run.sh step NAME.
+  timeout -k 5 "$(($1 < left ? $1 : left))" "$0" step "$2"
 }
 
 # Copies the results so far to the results directory.
@@ -105,12 +266,12 @@ publish() {
   local file
   {
     cat "$out/summary.md"
-    for part in report validation throughput nccl torch train; do
+    for part in throughput train report torch validation activity nccl; do
       [[ -f $out/$part.txt ]] || continue
       printf '\n## %s\n\n' "$part"
       grep -v '^gpu: ' "$out/$part.txt" | tail -n 120
     done
-    for part in doctor tests training calibrate activity memcheck racecheck; do
+    for part in "${all_steps[@]}"; do
       grep -q "^| $part | failed" "$out/summary.md" || continue
       printf '\n## %s failed\n\n```\n' "$part"
       grep -v '^\[       OK\|^\[ RUN' "$out/$part.txt" | tail -n 60
@@ -120,128 +281,21 @@ publish() {
   for file in kernels.json torch.json train.json throughput.json device.calib.json; do
     [[ -f $out/$file ]] && cp "$out/$file" "$results/"
   done
-  tar -C "$out" -czf "$results/logs.tar.gz" . 2>/dev/null
+  tar -C "$out" --exclude=./inductor --exclude='./activity*.json' -czf "$results/logs.tar.gz" . 2>/dev/null
 }
 
-run_tests() {
-  "$bin/kernels_test" --gtest_filter='*cuda*:Cuda*' --gtest_brief=1 \
-    --gtest_output="json:$out/kernels_test.json"
-}
-
-# Trains small models under many plans on the device and on the host.
-run_training() {
-  "$bin/executor_test" --gtest_filter='*CudaTraining*' --gtest_brief=1 \
-    --gtest_output="json:$out/executor_test.json"
-}
-
-# One case per access pattern; all cases would take too long under a sanitizer.
-run_checker() { # TOOL FILTER
-  compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
-    "$bin/kernels_test" --gtest_filter="$2" --gtest_brief=1
-}
-
-# GPT-2 124M on a single GPU, wall clock: kernels run back to back, tasks are timed by events.
-measure_throughput() {
-  "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 1 --dtype bf16 --seq 1024 \
-    --micro-batch 8 --global-batch 8 --steps 12 --device cuda --clock wall --json \
-    >"$out/throughput.json" || return
-  box_python - "$out/throughput.json" <<'PY'
-import json, sys
-run = json.load(open(sys.argv[1]))
-step = run["step_time_ns"]  # the median
-print(f"GPT-2 124M, bf16, 8 x 1024: {step / 1e6:.2f} ms/step, {8 * 1024 / step * 1e9:.0f} tokens/s")
-PY
-}
-
-# Records every kernel and copy of two data-parallel ranks, to check that gradient communication overlaps.
-record_activity() {
-  "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 2 --dp 2 --dtype bf16 --seq 512 \
-    --micro-batch 2 --global-batch 8 --steps 2 --device cuda --clock wall \
-    --activity "$out/activity.json"
-}
-
-# Runs plans of one model with 1 to 16 ranks on this device; prints predicted and measured step times.
-validate() {
-  local cal=$out/device.calib.json strategies=(
-    "--gpus 1" "--gpus 2 --dp 2" "--gpus 2 --pp 2" "--gpus 2 --tp 2" "--gpus 4 --dp 2 --pp 2"
-    "--gpus 4 --tp 2 --pp 2" "--gpus 4 --pp 4" "--gpus 8 --dp 2 --tp 2 --pp 2" "--gpus 8 --dp 8"
-    "--gpus 8 --tp 4 --pp 2" "--gpus 16 --dp 4 --pp 4" "--gpus 16 --dp 2 --tp 4 --pp 2")
-  export MESHWRIGHT_CALIBRATION=$cal
-  # Small enough for the time limit.
-  local model=$out/small-gpt.config.json
-  printf '{"model_type": "gpt2", "n_layer": 4, "n_embd": 512, "n_head": 8, "n_positions": 256,
- "vocab_size": 8192}\n' >"$model"
-  local number=0 strategy
-  for strategy in "${strategies[@]}"; do
-    number=$((number + 1))
-    # shellcheck disable=SC2086
-    timeout 60 "$bin/meshwright" run --model "$model" --cluster this-machine $strategy --dtype bf16 \
-      --global-batch 16 --seq 256 --steps 3 --device cuda --json >"$out/plan-$number.json" || {
-      printf '| %s | failed |\n' "$strategy"
-      continue
-    }
-    # shellcheck disable=SC2086
-    timeout 20 "$bin/meshwright" simulate --model "$model" --cluster this-machine $strategy \
-      --dtype bf16 --global-batch 16 --seq 256 --json >"$out/predicted-$number.json"
-    box_python - "$strategy" "$out/plan-$number.json" "$out/predicted-$number.json" <<'PY'
-import json, sys
-
-def find(data, *names):
-    """The first of `names` anywhere in the JSON."""
-    stack = [data]
-    while stack:
-        item = stack.pop(0)
-        if isinstance(item, dict):
-            for name in names:
-                if isinstance(item.get(name), (int, float)):
-                    return item[name]
-            stack += item.values()
-        elif isinstance(item, list):
-            stack += item
-    return None
-
-measured = find(json.load(open(sys.argv[2])), "median_step_time_ns", "step_time_ns", "median_ns")
-predicted = find(json.load(open(sys.argv[3])), "step_time_ns")
-if not measured or not predicted:
-    print(f"| {sys.argv[1]} | no times found |")
-else:
-    print(f"| {sys.argv[1]} | {predicted / 1e6:.3f} ms | {measured / 1e6:.3f} ms | "
-          f"{100 * (predicted / measured - 1):+.1f} % |")
-PY
+# torch.compile keeps the CPU busy for minutes: it fills its cache while steps run that are not timed.
+start_compiling() {
+  local job
+  for job in "${jobs[@]}"; do
+    "$0" step train --compile-only "$job" >>"$out/compile.txt" 2>&1 &
   done
 }
 
-# Time limits of the steps in seconds. Including five seconds before each kill, every part ends within
-# ten minutes.
-run_kernels() { # TESTS TRAINING REPORT
-  step tests "$1" "$0" part run_tests
-  step training "$2" "$0" part run_training
-  step report "$3" "$bin/gpu_report" -o "$out/kernels.json"
-  return 0
-}
-run_plans() { # CALIBRATE VALIDATION THROUGHPUT ACTIVITY NCCL TRAIN TORCH
-  step calibrate "$1" "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"
-  step validation "$2" "$0" part validate
-  step throughput "$3" "$0" part measure_throughput
-  step activity "$4" "$0" part record_activity
-  step nccl "$5" "$bin/nccl_smoke"
-  if box_python -c 'import torch' 2>/dev/null; then
-    step train "$6" "$0" part box_python "$root/executor/gpu_torch_train.py" "$out/train.json"
-    step torch "$7" "$0" part box_python "$root/executor/gpu_torch.py" "$out/torch.json"
-  fi
-  return 0
-}
-run_sanitizers() { # MEMCHECK RACECHECK
-  command -v compute-sanitizer >/dev/null || return 0
-  step memcheck "$1" "$0" part run_checker memcheck '*Attention*cuda*:*Norm*cuda*'
-  step racecheck "$2" "$0" part run_checker racecheck '*Blocks*cuda*:*Sorts*cuda*'
-  return 0
-}
-
-run_all() { # PART DIRECTORY
-  local which=$1
+run_steps() { # DIRECTORY STEP...
+  results=${1:-$root/build/gpu-results}
+  shift
   require_gpu
-  results=${2:-$root/build/gpu-results}
   mkdir -p "$results" || exit 1
   results=$(cd "$results" && pwd)
   out=$(mktemp -d) # all logs and plan files
@@ -256,6 +310,8 @@ run_all() { # PART DIRECTORY
   fi
   find_libraries
   export out bin results
+  export TORCHINDUCTOR_CACHE_DIR=$out/inductor
+  write_models
   {
     printf '# GPU run of %s\n\ncommit %s\n\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" \
       "$(cat "$bundle/commit" 2>/dev/null || echo unknown)"
@@ -263,33 +319,41 @@ run_all() { # PART DIRECTORY
       --format=csv 2>&1
     printf '\n| step | result | time |\n|---|---|---|\n'
   } >"$out/summary.md"
-  step doctor 15 "$bin/meshwright" doctor --device cuda || { cat "$out/doctor.txt" >&2; exit 4; }
-  case $which in
-    all) run_kernels 110 60 50 && run_plans 40 65 25 10 20 60 30 && run_sanitizers 20 15 ;;
-    kernels) run_kernels 240 180 120 ;;
-    plans) run_plans 80 180 60 15 40 100 60 ;;
-    sanitizers) run_sanitizers 280 240 ;;
-  esac
+  failures=0
+  [[ " $* " != *" train "* ]] || ! has_torch || start_compiling
+  for name in "$@"; do
+    case $name in
+      doctor | tests | training | memcheck | racecheck) ;;
+      train | torch) has_torch && wait || continue ;;
+      *) wait ;; # for start_compiling()
+    esac
+    step "$name"
+    if [[ $name == doctor ]] && grep -q 'status 4' "$out/summary.md"; then
+      cat "$out/doctor.txt" >&2
+      exit 4
+    fi
+  done
   cat "$results/summary.md"
+  ((failures == 0)) || { say "$failures steps failed"; exit 1; }
 }
+
 case ${1:-run} in
   bundle) make_bundle ;;
   run)
     shift
-    which=all
-    if [[ ${1:-} == --part ]]; then
-      which=${2:-}
+    time_of_all=${MESHWRIGHT_GPU_SECONDS:-$time_of_all}
+    steps=("${all_steps[@]}")
+    if [[ ${1:-} == --steps ]]; then
+      IFS=, read -ra steps <<<"${2:-}"
       shift 2 || shift
+      for name in "${steps[@]}"; do
+        [[ -n ${limits[$name]:-} ]] || { say "unknown step '$name': expected ${all_steps[*]}"; exit 2; }
+      done
+      ((${#steps[@]})) || { say "--steps: expected ${all_steps[*]}"; exit 2; }
     fi
-    case $which in
-      all | kernels | plans | sanitizers) run_all "$which" "${1:-}" ;;
-      *)
-        say "invalid value '$which' for --part: expected kernels, plans or sanitizers"
-        exit 2
-        ;;
-    esac
+    run_steps "${1:-}" "${steps[@]}"
     ;;
-  part) shift && "$@" ;; # used by step()
+  step) shift && "step_$1" "${@:2}" ;; # used by run_within()
   *)
     say "unknown command '$1': expected bundle or run"
     exit 2

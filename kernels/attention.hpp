@@ -164,9 +164,12 @@ struct AttentionBackward {
   std::span<const float> log_sum_exp = {}, delta = {};  ///< of the whole row, not of this block
   Matrix dq = {}, dk = {}, dv = {};  ///< shapes of q, k, v; use fp32 to accumulate over blocks
   bool accumulate = false;           ///< add to dq, dk, dv
+  /// [B Tq, A Dv] or empty: the result for the whole row. Library kernels compute delta from it.
+  ConstMatrix out = {};
 };
 inline void check(const AttentionBackward& a) {
   check(a.shape);
+  if (!a.out.empty()) check_queries(a.shape, a.out, a.shape.value_size);
   for (const ConstMatrix& m : {a.q, ConstMatrix(a.dq)}) check_queries(a.shape, m, a.shape.key_size);
   for (const ConstMatrix& m : {a.k, ConstMatrix(a.dk)}) check_keys(a.shape, m, a.shape.key_size);
   for (const ConstMatrix& m : {a.v, ConstMatrix(a.dv)}) check_keys(a.shape, m, a.shape.value_size);

@@ -218,10 +218,13 @@ void backward_input(OperatorPass& pass, const Attention& attention) {
     const AttentionShape shape = call_shape(pass, attention, queries, keys);
     const std::span<float> deltas = statistics_of(delta.floats(), queries, heads.heads);
     const std::span<float> statistics = statistics_of(sums, queries, heads.heads);
+    const ConstMatrix out =
+        head_cut ? ConstMatrix()
+                 : rows_of(pass.value(pass.output()), queries.first_row, queries.rows);
     if (!head_cut)
       pass.rank.run(pass.rank.kernels.attention_delta,
                     {.shape = shape,
-                     .out = rows_of(pass.value(pass.output()), queries.first_row, queries.rows),
+                     .out = out,
                      .dout = rows_of(dout, queries.first_row, queries.rows),
                      .delta = deltas});
     pass.rank.run(pass.rank.kernels.attention_backward,
@@ -235,7 +238,8 @@ void backward_input(OperatorPass& pass, const Attention& attention) {
                    .dq = rows_of(gradients.dq, queries.first_row, queries.rows),
                    .dk = rows_of(gradients.dk, keys.first_row, keys.rows),
                    .dv = rows_of(gradients.dv, keys.first_row, keys.rows),
-                   .accumulate = runs.size() > 1});
+                   .accumulate = runs.size() > 1,
+                   .out = out});
     add_sink_gradients(pass, shape, statistics, deltas);
   }
   delta = OwnedMatrix();

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <thread>
+#include <vector>
 
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
@@ -263,6 +266,34 @@ std::optional<PaddingRow> padding_row_of(const ModelGraph& model, TensorId table
   return std::nullopt;
 }
 
+/// What the shard holds of the rows [rows.begin, rows.end) of its first dimension, counted in
+/// storage order.
+ParameterShard rows_of(const ParameterShard& shard, const Block& rows) {
+  ParameterShard part = shard;
+  part.held.front().clear();
+  std::int64_t before = 0;
+  for (const IndexRange& range : shard.held.front()) {
+    const std::int64_t first = std::max(rows.begin - before, std::int64_t{0});
+    const std::int64_t last = std::min(rows.end - before, range.size());
+    if (first < last) part.held.front().push_back({range.begin + first, range.begin + last});
+    before += range.size();
+  }
+  return part;
+}
+
+/// Calls work(rows) for parts of [0, rows), concurrently if there are many elements.
+void in_threads(std::int64_t rows, std::int64_t elements,
+                const std::function<void(const Block&)>& work) {
+  constexpr std::int64_t kLeastPerThread = std::int64_t{1} << 20;
+  const std::int64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t count =
+      std::clamp(elements / kLeastPerThread, std::int64_t{1}, std::min(processors, rows));
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < count; ++i)
+    others.emplace_back(work, Block{rows * i / count, rows * (i + 1) / count});
+  work({0, rows / count});
+}
+
 }  // namespace
 
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
@@ -274,13 +305,17 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const bool is_matrix = whole.shape.size() > 1 && !starts_at_zero;
   const std::uint64_t key = mixed_bits(seed ^ fnv1a(tensor.name));
   const std::optional<PaddingRow> padding = padding_row_of(model, shard.tensor);
-  std::size_t place = 0;
-  for_each_element(shard, whole, [&](std::int64_t number) {
-    double value = starts_at_zero ? 0 : whole.initial_value;
-    if (is_matrix) value = whole.initial_deviation * normal(key, number);
-    if (padding && number / padding->width == padding->row) value = 0;
-    values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
-    beat_occasionally(beats, place);
+  if (values.empty()) return;
+  const std::int64_t rows = shard.extent(0), width = shard.elements() / rows;
+  in_threads(rows, shard.elements(), [&](const Block& part) {
+    auto place = static_cast<std::size_t>(part.begin * width);
+    for_each_element(rows_of(shard, part), whole, [&](std::int64_t number) {
+      double value = starts_at_zero ? 0 : whole.initial_value;
+      if (is_matrix) value = whole.initial_deviation * normal(key, number);
+      if (padding && number / padding->width == padding->row) value = 0;
+      values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
+      beat_occasionally(beats, place);
+    });
   });
 }
 

@@ -212,6 +212,7 @@ void in_pieces(const AttentionBackward& all, const PieceLimits& limits, const Ca
     piece.dq = part.queries(all.dq, s.key_size);
     piece.dk = part.keys(all.dk, s.key_size);
     piece.dv = part.keys(all.dv, s.value_size);
+    if (!all.out.empty()) piece.out = part.queries(all.out, s.value_size);
   });
 }
 

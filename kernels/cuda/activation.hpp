@@ -5,19 +5,25 @@
 #include <cuda_runtime.h>
 
 #include "kernels/activation.hpp"
+#include "kernels/cuda/instructions.hpp"
 
 namespace meshwright::cuda {
 
 constexpr float kGeluCubic = 0.044715F;            // arXiv 1606.08415, section 2
 constexpr float kGeluScale = 0.7978845608028654F;  // sqrt(2 / pi)
 
+/// Off by about |x| 2^-24 of itself.
+__device__ inline float fast_exp(float x) { return power_of_2(1.4426950408889634F * x); }
+__device__ inline float sigmoid(float x) { return __fdividef(1.0F, 1.0F + fast_exp(-x)); }
+
+/// 0.5 (1 + tanh(u)) = sigmoid(2 u), which keeps its relative accuracy in the left tail.
 __device__ inline float gelu_tanh(float x) {
-  return 0.5F * x * (1.0F + tanhf(kGeluScale * (x + kGeluCubic * x * x * x)));
+  const float u = kGeluScale * (x + kGeluCubic * x * x * x);
+  return __fdividef(x, 1.0F + fast_exp(-2.0F * u));
 }
 __device__ inline float gelu_tanh_slope(float x) {
-  const float t = tanhf(kGeluScale * (x + kGeluCubic * x * x * x));
-  return 0.5F * (1.0F + t) +
-         0.5F * x * (1.0F - t * t) * kGeluScale * (1.0F + 3.0F * kGeluCubic * x * x);
+  const float s = sigmoid(2.0F * kGeluScale * (x + kGeluCubic * x * x * x));
+  return s + x * s * (1.0F - s) * 2.0F * kGeluScale * (1.0F + 3.0F * kGeluCubic * x * x);
 }
 
 /// Phi(x) by erfc, which keeps its relative accuracy in the left tail.
@@ -30,14 +36,15 @@ __device__ inline float gelu_erf_slope(float x) {
   return normal_distribution(x) + x * density;
 }
 
-__device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
-__device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
+__device__ inline float silu(float x) { return __fdividef(x, 1.0F + fast_exp(-x)); }
 __device__ inline float silu_slope(float x) {
   const float s = sigmoid(x);
   return s * (1.0F + x * (1.0F - s));
 }
 /// x sigmoid(1.702 x), from gpt-oss.
-__device__ inline float steep_silu(float x) { return x / (1.0F + expf(-kClampedSteepness * x)); }
+__device__ inline float steep_silu(float x) {
+  return __fdividef(x, 1.0F + fast_exp(-kClampedSteepness * x));
+}
 __device__ inline float steep_silu_slope(float x) {
   const float s = sigmoid(kClampedSteepness * x);
   return s * (1.0F + kClampedSteepness * x * (1.0F - s));

@@ -72,5 +72,6 @@ void run_on_tensor_cores(cudaStream_t stream, const AttentionBackward& a);
 /// Attention by cuDNN (attention_cudnn.cpp), in builds that define MESHWRIGHT_CUDNN. Returns false
 /// without any effect if cuDNN cannot run this case.
 bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a);
+bool run_by_cudnn(cudaStream_t stream, const AttentionBackward& a);
 
 }  // namespace meshwright::cuda

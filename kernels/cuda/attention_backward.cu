@@ -156,6 +156,9 @@ __global__ void __launch_bounds__(kThreads) keys_backward_kernel(const BackwardW
 void run(const Launch& launch, const AttentionBackward& a) {
   const AttentionShape& s = a.shape;
   if (s.sequences == 0) return;
+#ifdef MESHWRIGHT_CUDNN
+  if (run_by_cudnn(stream_of(launch), a)) return;
+#endif
   if (fits_tensor_cores(a)) return run_on_tensor_cores(stream_of(launch), a);
   const BackwardWork work{s,
                           keeping_of(s),

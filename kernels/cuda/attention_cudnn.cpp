@@ -1,8 +1,6 @@
-// Attention forward by cuDNN's fused kernels, which on Hopper are faster than mma.sync allows; part
-// of the plug-in if it was built with cuDNN's frontend (-DCUDNN_FRONTEND_DIR). cuDNN itself is
-// loaded at run time. MESHWRIGHT_ATTENTION=own turns it off.
-//
-// Compiled, but never run yet.
+// Attention by cuDNN's fused kernels, which on Hopper are faster than mma.sync allows; part of the
+// plug-in if it was built with cuDNN's frontend (-DCUDNN_FRONTEND_DIR). cuDNN itself is loaded at
+// run time. MESHWRIGHT_ATTENTION=own turns it off. Gradients are summed in a fixed order.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
@@ -40,75 +38,134 @@ bool is_there() {
   return answer;
 }
 
-enum Tensor : std::int64_t { kQuery = 1, kKey, kValue, kOut, kStatistics };
-
-/// Everything that a cuDNN plan depends on.
-using PlanKey = std::array<std::int64_t, 13>;
+enum Tensor : std::int64_t {
+  kQuery = 1, kKey, kValue, kOut, kStatistics, kOutGradient, kQueryGradient, kKeyGradient,
+  kValueGradient
+};
 
 bool is_aligned(const ConstMatrix& m) {
   return m.dtype == Dtype::kBf16 && m.stride % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0;
 }
-/// bf16, no window, dropout or softcap, and if causal, the first query and key at the same
-/// position.
-bool fits(const AttentionForward& a) {
-  const AttentionShape& s = a.shape;
-  return s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 && s.key_size <= 128 &&
-         s.value_size <= 128 && s.window == 0 && s.dropout.mask.probability == 0 &&
-         s.softcap == 0 && (!s.causal || s.first_query == s.first_key) && is_aligned(a.q) &&
-         is_aligned(a.k) && is_aligned(a.v) && is_aligned(a.out);
+/// No window, dropout or softcap, and if causal, the first query and key at the same position.
+bool fits(const AttentionShape& s) {
+  return s.queries > 0 && s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 &&
+         s.key_size <= 128 && s.value_size <= 128 && s.window == 0 &&
+         s.dropout.mask.probability == 0 && s.softcap == 0 &&
+         (!s.causal || s.first_query == s.first_key);
 }
 
 struct Plan {
   fe::graph::Graph graph;
   std::int64_t workspace = 0;
   bool is_good = false;
+
+  void build(cudnnHandle_t handle) {
+    is_good = graph.build(handle, {fe::HeurMode_t::A}).is_good() &&
+              graph.get_workspace_size(workspace).is_good();
+  }
 };
 
-/// Describes rows with all heads side by side as a tensor [B, heads, rows, size].
-fe::graph::Tensor_attributes attributes_of(Tensor uid, const ConstMatrix& m,
-                                           const AttentionShape& s, std::int64_t heads,
-                                           std::int64_t rows, std::int64_t size) {
-  return fe::graph::Tensor_attributes()
-      .set_uid(uid)
-      .set_dim({s.sequences, heads, rows, size})
-      .set_stride({rows * m.stride, size, m.stride, 1});
+std::unique_ptr<Plan> new_plan() {
+  auto plan = std::make_unique<Plan>();
+  plan->graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  return plan;
+}
+
+/// Rows with all heads side by side as a tensor [B, heads, rows, size].
+struct Layout {
+  std::vector<std::int64_t> dim, stride;
+};
+Layout layout_of(const ConstMatrix& m, const AttentionShape& s, std::int64_t heads,
+                 std::int64_t rows, std::int64_t size) {
+  return {{s.sequences, heads, rows, size}, {rows * m.stride, size, m.stride, 1}};
+}
+Layout queries_layout(const ConstMatrix& m, const AttentionShape& s, std::int64_t size) {
+  return layout_of(m, s, s.heads, s.queries, size);
+}
+Layout keys_layout(const ConstMatrix& m, const AttentionShape& s, std::int64_t size) {
+  return layout_of(m, s, s.key_value_heads, s.keys, size);
+}
+Layout statistics_layout(const AttentionShape& s) {
+  return {{s.sequences, s.heads, s.queries, 1}, {s.heads * s.queries, s.queries, 1, 1}};
+}
+
+using Attributes = std::shared_ptr<fe::graph::Tensor_attributes>;
+Attributes input(Plan& plan, Tensor uid, const Layout& layout) {
+  return plan.graph.tensor(fe::graph::Tensor_attributes()
+                               .set_uid(uid)
+                               .set_dim(layout.dim)
+                               .set_stride(layout.stride));
+}
+void set_output(const Attributes& tensor, Tensor uid, const Layout& layout) {
+  tensor->set_output(true).set_uid(uid).set_dim(layout.dim).set_stride(layout.stride);
 }
 
 std::unique_ptr<Plan> make_plan(cudnnHandle_t handle, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
-  auto plan = std::make_unique<Plan>();
-  fe::graph::Graph& graph = plan->graph;
-  graph.set_io_data_type(fe::DataType_t::BFLOAT16)
-      .set_intermediate_data_type(fe::DataType_t::FLOAT)
-      .set_compute_data_type(fe::DataType_t::FLOAT);
-  auto q = graph.tensor(attributes_of(kQuery, a.q, s, s.heads, s.queries, s.key_size));
-  auto k = graph.tensor(attributes_of(kKey, a.k, s, s.key_value_heads, s.keys, s.key_size));
-  auto v = graph.tensor(attributes_of(kValue, a.v, s, s.key_value_heads, s.keys, s.value_size));
-  auto [out, statistics] = graph.sdpa(q, k, v,
-                                      fe::graph::SDPA_attributes()
-                                          .set_name("attention")
-                                          .set_generate_stats(true)
-                                          .set_attn_scale(s.scale)
-                                          .set_causal_mask(s.causal));
-  out->set_output(true)
-      .set_uid(kOut)
-      .set_dim({s.sequences, s.heads, s.queries, s.value_size})
-      .set_stride({s.queries * a.out.stride, s.value_size, a.out.stride, 1});
-  statistics->set_output(true)
-      .set_uid(kStatistics)
-      .set_data_type(fe::DataType_t::FLOAT)
-      .set_dim({s.sequences, s.heads, s.queries, 1})
-      .set_stride({s.heads * s.queries, s.queries, 1, 1});
-  plan->is_good = graph.build(handle, {fe::HeurMode_t::A}).is_good() &&
-                  graph.get_workspace_size(plan->workspace).is_good();
+  auto plan = new_plan();
+  const Attributes q = input(*plan, kQuery, queries_layout(a.q, s, s.key_size));
+  const Attributes k = input(*plan, kKey, keys_layout(a.k, s, s.key_size));
+  const Attributes v = input(*plan, kValue, keys_layout(a.v, s, s.value_size));
+  auto [out, statistics] = plan->graph.sdpa(q, k, v,
+                                            fe::graph::SDPA_attributes()
+                                                .set_name("attention")
+                                                .set_generate_stats(true)
+                                                .set_attn_scale(s.scale)
+                                                .set_causal_mask(s.causal));
+  set_output(out, kOut, queries_layout(a.out, s, s.value_size));
+  set_output(statistics, kStatistics, statistics_layout(s));
+  statistics->set_data_type(fe::DataType_t::FLOAT);
+  plan->build(handle);
   return plan;
+}
+
+std::unique_ptr<Plan> make_plan(cudnnHandle_t handle, const AttentionBackward& a) {
+  const AttentionShape& s = a.shape;
+  auto plan = new_plan();
+  const Attributes q = input(*plan, kQuery, queries_layout(a.q, s, s.key_size));
+  const Attributes k = input(*plan, kKey, keys_layout(a.k, s, s.key_size));
+  const Attributes v = input(*plan, kValue, keys_layout(a.v, s, s.value_size));
+  const Attributes out = input(*plan, kOut, queries_layout(a.out, s, s.value_size));
+  const Attributes dout = input(*plan, kOutGradient, queries_layout(a.dout, s, s.value_size));
+  const Attributes statistics = input(*plan, kStatistics, statistics_layout(s));
+  statistics->set_data_type(fe::DataType_t::FLOAT);
+  auto [dq, dk, dv] = plan->graph.sdpa_backward(q, k, v, out, dout, statistics,
+                                                fe::graph::SDPA_backward_attributes()
+                                                    .set_name("attention_backward")
+                                                    .set_attn_scale(s.scale)
+                                                    .set_causal_mask(s.causal)
+                                                    .set_deterministic_algorithm(true));
+  set_output(dq, kQueryGradient, queries_layout(a.dq, s, s.key_size));
+  set_output(dk, kKeyGradient, keys_layout(a.dk, s, s.key_size));
+  set_output(dv, kValueGradient, keys_layout(a.dv, s, s.value_size));
+  plan->build(handle);
+  return plan;
+}
+
+/// Everything that a plan depends on.
+using PlanKey = std::vector<std::int64_t>;
+
+PlanKey key_of(const AttentionShape& s, std::initializer_list<ConstMatrix> matrices) {
+  std::int64_t scale = 0;
+  static_assert(sizeof(s.scale) <= sizeof(scale));
+  std::memcpy(&scale, &s.scale, sizeof(s.scale));
+  PlanKey key{s.sequences, s.heads,      s.key_value_heads, s.queries, s.keys,
+              s.key_size,  s.value_size, s.causal,          scale};
+  for (const ConstMatrix& m : matrices) key.push_back(m.stride);
+  return key;
+}
+PlanKey key_of(const AttentionForward& a) { return key_of(a.shape, {a.q, a.k, a.v, a.out}); }
+PlanKey key_of(const AttentionBackward& a) {
+  return key_of(a.shape, {a.q, a.k, a.v, a.out, a.dout, a.dq, a.dk, a.dv});
 }
 
 /// One per thread and device: a handle has one stream at a time.
 struct Cudnn {
   cudnnHandle_t handle = nullptr;
-  std::map<PlanKey, std::unique_ptr<Plan>> plans;
+  std::map<PlanKey, std::unique_ptr<Plan>> plans;  ///< keys of both passes differ in length
   Cudnn() = default;
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
@@ -118,20 +175,10 @@ struct Cudnn {
   }
 };
 
-PlanKey key_of(const AttentionForward& a) {
-  const AttentionShape& s = a.shape;
-  std::int64_t scale = 0;
-  static_assert(sizeof(s.scale) <= sizeof(scale));
-  std::memcpy(&scale, &s.scale, sizeof(s.scale));
-  return {s.sequences,  s.heads,  s.key_value_heads, s.queries,  s.keys,     s.key_size,
-          s.value_size, s.causal, a.q.stride,        a.k.stride, a.v.stride, a.out.stride,
-          scale};
-}
-
-}  // namespace
-
-bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
-  if (!is_there() || !fits(a)) return false;
+/// False without any effect if cuDNN has no kernel.
+template <class Arguments>
+bool run_plan(cudaStream_t stream, const Arguments& a,
+              std::unordered_map<std::int64_t, void*> memory) {
   int device = 0;
   MESHWRIGHT_CUDA(cudaGetDevice(&device));
   thread_local std::map<int, Cudnn> by_device;
@@ -145,14 +192,42 @@ bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
   void* workspace = nullptr;
   if (plan->workspace > 0)
     MESHWRIGHT_CUDA(cudaMallocAsync(&workspace, static_cast<std::size_t>(plan->workspace), stream));
-  std::unordered_map<std::int64_t, void*> memory{{kQuery, const_cast<void*>(a.q.data)},
-                                                 {kKey, const_cast<void*>(a.k.data)},
-                                                 {kValue, const_cast<void*>(a.v.data)},
-                                                 {kOut, a.out.data},
-                                                 {kStatistics, a.log_sum_exp.data()}};
   const bool is_done = plan->graph.execute(mine.handle, memory, workspace).is_good();
   if (workspace != nullptr) MESHWRIGHT_CUDA(cudaFreeAsync(workspace, stream));
   return is_done;
+}
+
+void* writable(const void* data) { return const_cast<void*>(data); }
+
+}  // namespace
+
+bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
+  if (!is_there() || !fits(a.shape)) return false;
+  for (const ConstMatrix& m : {a.q, a.k, a.v, ConstMatrix(a.out)})
+    if (!is_aligned(m)) return false;
+  return run_plan(stream, a,
+                  {{kQuery, writable(a.q.data)},
+                   {kKey, writable(a.k.data)},
+                   {kValue, writable(a.v.data)},
+                   {kOut, a.out.data},
+                   {kStatistics, a.log_sum_exp.data()}});
+}
+
+bool run_by_cudnn(cudaStream_t stream, const AttentionBackward& a) {
+  if (!is_there() || !fits(a.shape) || a.out.empty() || a.accumulate) return false;
+  for (const ConstMatrix& m : {a.q, a.k, a.v, a.out, a.dout, ConstMatrix(a.dq), ConstMatrix(a.dk),
+                               ConstMatrix(a.dv)})
+    if (!is_aligned(m)) return false;
+  return run_plan(stream, a,
+                  {{kQuery, writable(a.q.data)},
+                   {kKey, writable(a.k.data)},
+                   {kValue, writable(a.v.data)},
+                   {kOut, writable(a.out.data)},
+                   {kOutGradient, writable(a.dout.data)},
+                   {kStatistics, const_cast<float*>(a.log_sum_exp.data())},
+                   {kQueryGradient, a.dq.data},
+                   {kKeyGradient, a.dk.data},
+                   {kValueGradient, a.dv.data}});
 }
 
 }  // namespace meshwright::cuda

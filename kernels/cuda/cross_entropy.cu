@@ -1,6 +1,7 @@
 // The loss: one block per row, one pass with a running maximum and sum; the gradient is a map.
 #include <cmath>
 
+#include "kernels/cuda/activation.hpp"
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
@@ -19,29 +20,64 @@ __device__ Softmax merged(Softmax a, Softmax b) {
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
 }
 
+/// Adds a pack: NaN propagates.
+__device__ Softmax with_pack(const Softmax& s, const Pack& x, int count) {
+  float here = -kInfinity;
+#pragma unroll
+  for (int e = 0; e < kPack; ++e)
+    if (e < count) here = fmaxf(here, x.v[e]);
+  const float maximum = fmaxf(s.maximum, here);
+  float sum = 0;
+  if (maximum > -kInfinity) {
+#pragma unroll
+    for (int e = 0; e < kPack; ++e)
+      if (e < count) sum += fast_exp(x.v[e] - maximum);
+    sum += s.sum * fast_exp(s.maximum - maximum);
+  }
+  return {maximum, sum};
+}
+
+/// How the rows are stored: aligned to 16 bytes, in one dtype, or any.
+enum class Rows { kAny, kPlainBf16, kPlainFp32 };
+Rows rows_of(const View& m) {
+  if (!m.wide) return Rows::kAny;
+  return m.bf16 ? Rows::kPlainBf16 : Rows::kPlainFp32;
+}
+
+/// Calls take(pack, column, count) for this thread's packs of a row, in ascending order.
+template <Rows kRows, class Take>
+__device__ void for_each_pack(const View& logits, std::int64_t row, std::int64_t tokens,
+                              const Take& take) {
+  constexpr std::int64_t kStep = std::int64_t{kThreads} * kPack;
+  std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  if constexpr (kRows != Rows::kAny) {
+    constexpr bool kBf16 = kRows == Rows::kPlainBf16;
+    constexpr int kAtOnce = kBf16 ? 4 : 2;
+    const std::int64_t whole = tokens / kPack * kPack;
+    for (; i + (kAtOnce - 1) * kStep < whole; i += kAtOnce * kStep) {
+      StoredPack<kBf16> stored[kAtOnce];
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p)
+        stored[p] = load_stored<kBf16>(logits, row, i + p * kStep);
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p) take(unpacked(stored[p]), i + p * kStep, kPack);
+    }
+    for (; i < whole; i += kStep) take(unpacked(load_stored<kBf16>(logits, row, i)), i, kPack);
+  }
+  for (; i < tokens; i += kStep) {
+    const int count = pack_count(tokens, i);
+    take(load_pack(logits, row, i, count), i, count);
+  }
+}
+
 /// Softmax sum of a row, by all threads of a block; every thread gets it.
+template <Rows kRows>
 __device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t tokens,
                               Softmax* shared) {
   Softmax s{-kInfinity, 0.0F};
-#pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < tokens;
-       i += kThreads * kPack) {
-    const int count = pack_count(tokens, i);
-    const Pack x = load_pack(logits, row, i, count);
-    float here = -kInfinity;
-#pragma unroll
-    for (int e = 0; e < kPack; ++e)
-      if (e < count) here = fmaxf(here, x.v[e]);
-    const float maximum = fmaxf(s.maximum, here);
-    float sum = 0;
-    if (maximum > -kInfinity) {
-#pragma unroll
-      for (int e = 0; e < kPack; ++e)
-        if (e < count) sum += expf(x.v[e] - maximum);
-      sum += s.sum * expf(s.maximum - maximum);
-    }
-    s = {maximum, sum};
-  }
+  for_each_pack<kRows>(logits, row, tokens, [&](const Pack& x, std::int64_t, int count) {
+    s = with_pack(s, x, count);
+  });
 #pragma unroll
   for (int lane = kWarp / 2; lane > 0; lane /= 2)
     s = merged(s, {__shfl_xor_sync(0xFFFFFFFFU, s.maximum, lane),
@@ -69,31 +105,30 @@ __device__ float loss_of(std::int32_t target, float maximum, float sum, float ta
                             static_cast<double>(target_logit));
 }
 
+template <Rows kRows>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(const Shard shard, const std::int32_t* targets, float* maximum, float* sum,
                    float* loss) {
   __shared__ Softmax shared[kThreads / kWarp];
   const std::int64_t row = blockIdx.x;
-  const Softmax s = softmax_of(shard.logits, row, shard.tokens, shared);
+  const Softmax s = softmax_of<kRows>(shard.logits, row, shard.tokens, shared);
   if (threadIdx.x != 0) return;
   maximum[row] = s.maximum;
   sum[row] = s.sum;
   loss[row] = loss_of(targets[row], s.maximum, s.sum, shard.logit_of(row, targets[row]));
 }
 
+template <Rows kRows>
 __global__ void __launch_bounds__(kThreads) maximum_kernel(const Shard shard, float* maximum) {
   __shared__ float shared[kThreads / kWarp];
   const std::int64_t row = blockIdx.x;
   float largest = -kInfinity;
-#pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.tokens;
-       i += kThreads * kPack) {
-    const int count = pack_count(shard.tokens, i);
-    const Pack x = load_pack(shard.logits, row, i, count);
+  for_each_pack<kRows>(shard.logits, row, shard.tokens,
+                       [&](const Pack& x, std::int64_t, int count) {
 #pragma unroll
-    for (int e = 0; e < kPack; ++e)
-      if (e < count) largest = fmaxf(largest, x.v[e]);
-  }
+                         for (int e = 0; e < kPack; ++e)
+                           if (e < count) largest = fmaxf(largest, x.v[e]);
+                       });
   largest = warp_max(largest);
   if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = largest;
   __syncthreads();
@@ -102,6 +137,7 @@ __global__ void __launch_bounds__(kThreads) maximum_kernel(const Shard shard, fl
   maximum[row] = largest;
 }
 
+template <Rows kRows>
 __global__ void __launch_bounds__(kThreads)
     sum_kernel(const Shard shard, const std::int32_t* targets, const float* maximum, float* sum,
                float* target_logit) {
@@ -109,15 +145,12 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t row = blockIdx.x;
   const float largest = maximum[row];
   float total = 0;
-#pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.tokens;
-       i += kThreads * kPack) {
-    const int count = pack_count(shard.tokens, i);
-    const Pack x = load_pack(shard.logits, row, i, count);
+  for_each_pack<kRows>(shard.logits, row, shard.tokens,
+                       [&](const Pack& x, std::int64_t, int count) {
 #pragma unroll
-    for (int e = 0; e < kPack; ++e)
-      if (e < count) total += expf(x.v[e] - largest);
-  }
+                         for (int e = 0; e < kPack; ++e)
+                           if (e < count) total += fast_exp(x.v[e] - largest);
+                       });
   total = row_sum(total, shared);
   if (threadIdx.x != 0) return;
   sum[row] = total;
@@ -132,42 +165,66 @@ __global__ void loss_kernel(const std::int64_t rows, const std::int32_t* targets
 }
 
 struct Gradient {
+  Shard shard;
+  std::int64_t columns;
   const std::int32_t* targets;
   const float *maximum, *sum;
-  std::int64_t tokens, first_token;
   float scale;
-  __device__ void operator()(const Pack (&in)[1], Pack (&out)[1], const Place& at) const {
-    const std::int32_t target = targets[at.row];
-    const float largest = maximum[at.row];
-    const float factor = target < 0 ? 0.0F : scale / sum[at.row];
-    const std::int64_t goal = target < 0 ? -1 : target - first_token;
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      const std::int64_t column = at.column + i;
-      float value = 0;
-      if (target >= 0 && column < tokens) {
-        value = factor * expf(in[0].v[i] - largest);
-        if (column == goal) value -= scale;
-      }
-      out[0].v[i] = value;
-    }
-  }
+  View dlogits;
 };
+
+/// Columns [0, columns): those that are not tokens are padding, with a gradient of zero.
+template <Rows kRows>
+__global__ void __launch_bounds__(kThreads) gradient_kernel(const Gradient a) {
+  const std::int64_t row = blockIdx.x, tokens = a.shard.tokens;
+  const std::int32_t target = a.targets[row];
+  const float largest = a.maximum[row];
+  const float factor = target < 0 ? 0.0F : a.scale / a.sum[row];
+  const std::int64_t goal = target < 0 ? -1 : target - a.shard.first_token;
+  for_each_pack<kRows>(a.shard.logits, row, a.columns,
+                       [&](const Pack& x, std::int64_t first, int count) {
+                         Pack out;
+#pragma unroll
+                         for (int i = 0; i < kPack; ++i) {
+                           const std::int64_t column = first + i;
+                           float value = 0;
+                           if (target >= 0 && column < tokens) {
+                             value = factor * fast_exp(x.v[i] - largest);
+                             if (column == goal) value -= a.scale;
+                           }
+                           out.v[i] = value;
+                         }
+                         store_pack(a.dlogits, row, first, count, out);
+                       });
+}
+
+/// Launches kernel<kRows>, one block per row.
+template <class AnyRows, class Bf16, class Fp32, class... Arguments>
+void launch_by_rows(cudaStream_t stream, Rows rows, std::int64_t count, AnyRows* any, Bf16* bf16,
+                    Fp32* fp32, const Arguments&... arguments) {
+  AnyRows* kernel = rows == Rows::kAny ? any : rows == Rows::kPlainBf16 ? bf16 : fp32;
+  kernel<<<grid_of(count), kThreads, 0, stream>>>(arguments...);
+  check_launch();
+}
+#define MESHWRIGHT_LAUNCH_BY_ROWS(kernel, stream, rows, count, ...)                     \
+  launch_by_rows(stream, rows, count, kernel<Rows::kAny>, kernel<Rows::kPlainBf16>,     \
+                 kernel<Rows::kPlainFp32>, __VA_ARGS__)
 
 }  // namespace
 
 void run(const Launch& launch, const CrossEntropyMaximum& a) {
-  if (a.shard.logits.rows == 0) return;
-  maximum_kernel<<<grid_of(a.shard.logits.rows), kThreads, 0, stream_of(launch)>>>(
-      shard_of(a.shard), a.maximum.data());
-  check_launch();
+  const std::int64_t rows = a.shard.logits.rows;
+  if (rows == 0) return;
+  MESHWRIGHT_LAUNCH_BY_ROWS(maximum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
+                            shard_of(a.shard), a.maximum.data());
 }
 
 void run(const Launch& launch, const CrossEntropySum& a) {
-  if (a.shard.logits.rows == 0) return;
-  sum_kernel<<<grid_of(a.shard.logits.rows), kThreads, 0, stream_of(launch)>>>(
-      shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(), a.target_logit.data());
-  check_launch();
+  const std::int64_t rows = a.shard.logits.rows;
+  if (rows == 0) return;
+  MESHWRIGHT_LAUNCH_BY_ROWS(sum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
+                            shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(),
+                            a.target_logit.data());
 }
 
 void run(const Launch& launch, const CrossEntropyLoss& a) {
@@ -179,21 +236,20 @@ void run(const Launch& launch, const CrossEntropyLoss& a) {
 }
 
 void run(const Launch& launch, const CrossEntropyForward& a) {
-  if (a.shard.logits.rows == 0) return;
-  forward_kernel<<<grid_of(a.shard.logits.rows), kThreads, 0, stream_of(launch)>>>(
-      shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(), a.loss.data());
-  check_launch();
+  const std::int64_t rows = a.shard.logits.rows;
+  if (rows == 0) return;
+  MESHWRIGHT_LAUNCH_BY_ROWS(forward_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
+                            shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(),
+                            a.loss.data());
 }
 
 void run(const Launch& launch, const CrossEntropyGradient& a) {
-  Gradient gradient{};
-  gradient.targets = a.targets.data();
-  gradient.maximum = a.maximum.data();
-  gradient.sum = a.sum.data();
-  gradient.tokens = a.shard.tokens;
-  gradient.first_token = a.shard.first_token;
-  gradient.scale = a.scale;
-  map<1, 1>(stream_of(launch), {a.shard.logits}, {a.dlogits}, gradient, true);
+  const ConstMatrix& logits = a.shard.logits;
+  if (logits.empty()) return;
+  const Gradient gradient{shard_of(a.shard), logits.columns, a.targets.data(), a.maximum.data(),
+                          a.sum.data(),      a.scale,        view_of(ConstMatrix(a.dlogits))};
+  MESHWRIGHT_LAUNCH_BY_ROWS(gradient_kernel, stream_of(launch),
+                            rows_of(gradient.shard.logits), logits.rows, gradient);
 }
 
 }  // namespace meshwright::cuda

@@ -248,10 +248,13 @@ void run(const Launch& launch, const Total& a) {
 
 namespace {
 
+template <bool kPlain>
 struct RowsOf {
   View m;
-  __device__ void operator()(const Place& at, Pack (&values)[1]) const {
-    values[0] = load_pack(m, at.row, at.column, at.count);
+  using Loaded = PackOf<kPlain>;
+  __device__ Loaded load(const Place& at) const { return load_as<kPlain>(m, at); }
+  __device__ void terms(const Loaded& loaded, Pack (&values)[1]) const {
+    values[0] = unpacked(loaded);
   }
 };
 
@@ -298,7 +301,12 @@ Bytes scratch(const BiasGradient& a) {
 void run(const Launch& launch, const BiasGradient& a) {
   const ColumnSums shape = shape_of(a);
   auto* partial = Pieces(launch).take<float>(shape.partial_floats(1));
-  add_column_sums<1>(stream_of(launch), shape, partial, {{a.dbias.data()}}, RowsOf{view_of(a.dy)});
+  const View dy = view_of(a.dy);
+  const AddedTo<1> sums{{a.dbias.data()}};
+  if (dy.bf16 && has_whole_packs(dy, a.dy.columns))
+    add_column_sums<1>(stream_of(launch), shape, partial, sums, RowsOf<true>{dy});
+  else
+    add_column_sums<1>(stream_of(launch), shape, partial, sums, RowsOf<false>{dy});
 }
 
 void run(const Launch& launch, const GroupedBiasGradient& a) {

@@ -15,9 +15,18 @@ bool is_mixed(const Gemm& g) { return g.a.dtype != g.b.dtype; }
 Dtype operand_dtype(const Gemm& g) {
   return g.a.dtype == Dtype::kFp32 && g.b.dtype == Dtype::kFp32 ? Dtype::kFp32 : Dtype::kBf16;
 }
+bool is_aligned(const ConstMatrix& m) {
+  return alignment_of(m.data) >= 16 &&
+         leading_dimension(m) * bytes_per_element(m.dtype) % 16 == 0;
+}
+/// cuBLASLt's kernels for other matrices round the product to bf16 before its epilogue.
+bool has_exact_epilogue(const Gemm& g) {
+  return is_aligned(g.a) && is_aligned(g.b) && is_aligned(result_of(g));
+}
 bool needs_panels(const Gemm& g) {
   if (g.c.dtype == Dtype::kFp32) return false;
-  return operand_dtype(g) == Dtype::kFp32 || (!g.bias.empty() && g.bias.dtype == Dtype::kFp32);
+  return operand_dtype(g) == Dtype::kFp32 ||
+         (!g.bias.empty() && (g.bias.dtype == Dtype::kFp32 || !has_exact_epilogue(g)));
 }
 std::int64_t depth_of(const Gemm& g) { return g.transpose_a ? g.a.rows : g.a.columns; }
 std::int64_t panel_rows(const Gemm& g) {
@@ -100,14 +109,15 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
   }
 }
 
-/// cuBLASLt's GELU requires auxiliary rows of multiples of 8, which are read 16 bytes at once.
+/// cuBLASLt's GELU requires auxiliary rows of multiples of 8, which are read 16 bytes at once. In
+/// fp32 its GELU is an approximation, off by up to 2^-18.
 bool may_fuse_gelu(const Gemm& g) {
   const ConstMatrix auxiliary = auxiliary_of(g);
-  const Dtype dtype = g.c.dtype;
-  return has_gelu(g) && depth_of(g) > 0 && g.beta == 0 && g.a.dtype == dtype &&
-         g.b.dtype == dtype && result_of(g).dtype == dtype && auxiliary.dtype == dtype &&
-         (g.bias.empty() || g.bias.dtype == dtype) && leading_dimension(auxiliary) % 8 == 0 &&
-         alignment_of(auxiliary.data) >= 16;
+  for (const Dtype dtype : {g.c.dtype, g.a.dtype, g.b.dtype, result_of(g).dtype, auxiliary.dtype})
+    if (dtype != Dtype::kBf16) return false;
+  return has_gelu(g) && depth_of(g) > 0 && g.beta == 0 &&
+         (g.bias.empty() || g.bias.dtype == Dtype::kBf16) && has_exact_epilogue(g) &&
+         leading_dimension(auxiliary) % 8 == 0 && alignment_of(auxiliary.data) >= 16;
 }
 
 }  // namespace

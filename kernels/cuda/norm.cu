@@ -6,7 +6,7 @@ namespace meshwright::cuda {
 namespace {
 
 constexpr int kMaxThreads = 512;
-constexpr int kFewPacks = 2, kManyPacks = 8;  ///< per thread, in registers
+constexpr int kFewPacks = 4, kManyPacks = 8;  ///< per thread, in registers
 constexpr std::int64_t kMaxColumns = std::int64_t{kMaxThreads} * kManyPacks * kPack;
 
 /// Groups treated as rows `width` columns wide.
@@ -49,6 +49,33 @@ View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
   return view;
 }
 
+/// This thread's packs of a row of x, zero beyond its end. kPlain: the row consists of whole,
+/// aligned packs of bf16.
+template <int kPacks, bool kPlain>
+__device__ void load_row(const View& x, const Groups::Start& at, std::int64_t width,
+                         std::int64_t first, std::int64_t step, Pack (&packs)[kPacks]) {
+  if constexpr (kPlain) {
+    StoredPack<true> stored[kPacks];
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const std::int64_t i = first + p * step;
+      stored[p] = {uint4{0, 0, 0, 0}};
+      if (i < width) stored[p] = load_stored<true>(x, at.row, at.column + i);
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) packs[p] = unpacked(stored[p]);
+  } else {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const std::int64_t i = first + p * step;
+      packs[p] = load_pack(x, at.row, at.column + i, i < width ? pack_count(width, i) : 0);
+    }
+  }
+}
+bool is_plain(const View& m, const Groups& groups) {
+  return m.bf16 && has_whole_packs(m, groups.width);
+}
+
 struct ForwardWork {
   Groups groups;
   View x, weight, bias, y;
@@ -57,7 +84,7 @@ struct ForwardWork {
   float *mean, *inverse_deviation;
 };
 
-template <int kPacks>
+template <int kPacks, bool kPlain>
 __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const ForwardWork a) {
   __shared__ float shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -66,22 +93,19 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
   const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
   Pack x[kPacks];
+  load_row<kPacks, kPlain>(a.x, at, width, first, step, x);
   float sum = 0;
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
-    const int count = is_real && i < width ? pack_count(width, i) : 0;
-    x[p] = load_pack(a.x, at.row, at.column + i, count);
+  for (int p = 0; p < kPacks; ++p)
 #pragma unroll
     for (int e = 0; e < kPack; ++e) sum += x[p].v[e];
-  }
   const float inverse_width = 1.0F / static_cast<float>(width);
   const float mean = a.centered ? row_sum(sum, shared) * inverse_width : 0.0F;
   float squares = 0;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     const std::int64_t i = first + p * step;
-    const int count = is_real && i < width ? pack_count(width, i) : 0;
+    const int count = i < width ? pack_count(width, i) : 0;
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
       if (e < count) squares += (x[p].v[e] - mean) * (x[p].v[e] - mean);
@@ -114,9 +138,9 @@ struct BackwardWork {
   const float *mean, *inverse_deviation;  ///< mean: null for rms norm
 };
 
-template <int kPacks>
+template <int kPacks, bool kPlain>
 __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const BackwardWork a) {
-  __shared__ float shared[kMaxThreads / kWarp];
+  __shared__ float2 shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;
   const Groups::Start at = a.groups.start(is_real ? number : 0);
@@ -125,26 +149,28 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
   const bool centered = a.mean != nullptr;
   const float mean = is_real && centered ? a.mean[number] : 0.0F;
   const float r = is_real ? a.inverse_deviation[number] : 0.0F;
-  Pack xhat[kPacks], g[kPacks];
-  float sum_g = 0, sum_g_xhat = 0;
+  Pack xhat[kPacks], g[kPacks], before[kPacks];
+  load_row<kPacks, kPlain>(a.x, at, width, first, step, xhat);
+  load_row<kPacks, kPlain>(a.dy, at, width, first, step, g);
+  if (kPlain && a.accumulate) load_row<kPacks, kPlain>(a.dx, at, width, first, step, before);
+  float2 sums{0, 0};  // of g and of g xhat
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     const std::int64_t i = first + p * step;
-    const int count = is_real && i < width ? pack_count(width, i) : 0;
-    xhat[p] = load_pack(a.x, at.row, at.column + i, count);
-    g[p] = load_pack(a.dy, at.row, at.column + i, count);
+    const int count = i < width ? pack_count(width, i) : 0;
     const Pack weight = weights_at(a.weight, a.has_weight, a.offset, i, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {  // beyond the end weight is zero, and so is g
       xhat[p].v[e] = (xhat[p].v[e] - mean) * r;
       g[p].v[e] *= weight.v[e];
-      sum_g += g[p].v[e];
-      sum_g_xhat += g[p].v[e] * xhat[p].v[e];
+      sums.x += g[p].v[e];
+      sums.y += g[p].v[e] * xhat[p].v[e];
     }
   }
+  sums = row_sums(sums, shared);
   const float inverse_width = 1.0F / static_cast<float>(width);
-  const float mean_g = centered ? row_sum(sum_g, shared) * inverse_width : 0.0F;
-  const float mean_g_xhat = row_sum(sum_g_xhat, shared) * inverse_width;
+  const float mean_g = centered ? sums.x * inverse_width : 0.0F;
+  const float mean_g_xhat = sums.y * inverse_width;
   if (!is_real) return;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
@@ -152,7 +178,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
     if (i >= width) break;
     const int count = pack_count(width, i);
     Pack dx{};
-    if (a.accumulate) dx = load_pack(a.dx, at.row, at.column + i, count);
+    if (a.accumulate) dx = kPlain ? before[p] : load_pack(a.dx, at.row, at.column + i, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
       dx.v[e] += r * (g[p].v[e] - mean_g - xhat[p].v[e] * mean_g_xhat);
@@ -161,18 +187,27 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
 }
 
 /// xhat dy and dy of an element, for the sums over rows.
+template <bool kPlain>
 struct WeightTerms {
   View x, dy;
   Groups groups;
   const float *mean, *inverse_deviation;
-  __device__ void operator()(const Place& place, Pack (&values)[2]) const {
+  struct Loaded {
+    PackOf<kPlain> x, dy;
+    float center, r;
+  };
+  __device__ Loaded load(const Place& place) const {
     const Groups::Start at = groups.start(place.row);
-    const float center = mean == nullptr ? 0.0F : mean[place.row];
-    const float r = inverse_deviation[place.row];
-    const Pack u = load_pack(x, at.row, at.column + place.column, place.count);
-    values[1] = load_pack(dy, at.row, at.column + place.column, place.count);
+    const Place there{at.row, at.column + place.column, place.count};
+    return {load_as<kPlain>(x, there), load_as<kPlain>(dy, there),
+            mean == nullptr ? 0.0F : mean[place.row], inverse_deviation[place.row]};
+  }
+  __device__ void terms(const Loaded& loaded, Pack (&values)[2]) const {
+    const Pack u = unpacked(loaded.x);
+    values[1] = unpacked(loaded.dy);
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) values[0].v[e] = values[1].v[e] * ((u.v[e] - center) * r);
+    for (int e = 0; e < kPack; ++e)
+      values[0].v[e] = values[1].v[e] * ((u.v[e] - loaded.center) * loaded.r);
   }
 };
 
@@ -200,11 +235,14 @@ void run(const Launch& launch, const NormForward& a) {
   work.mean = work.centered && !a.mean.empty() ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const unsigned blocks = grid_of(ceil_divide(groups.rows, t.rows));
-  if (t.packs == kFewPacks)
-    norm_forward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
-  else
-    norm_forward_kernel<kManyPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  const bool plain = is_plain(work.x, groups);
+  const auto kernel =
+      t.packs == kFewPacks
+          ? (plain ? norm_forward_kernel<kFewPacks, true> : norm_forward_kernel<kFewPacks, false>)
+          : (plain ? norm_forward_kernel<kManyPacks, true>
+                   : norm_forward_kernel<kManyPacks, false>);
+  kernel<<<grid_of(ceil_divide(groups.rows, t.rows)), dim3(t.across, t.rows), 0,
+           stream_of(launch)>>>(work);
   check_launch();
 }
 
@@ -223,12 +261,15 @@ void run(const Launch& launch, const NormBackwardInput& a) {
   work.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const unsigned blocks = grid_of(ceil_divide(groups.rows, t.rows));
-  if (t.packs == kFewPacks)
-    norm_backward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
-  else
-    norm_backward_kernel<kManyPacks>
-        <<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  const bool plain = is_plain(work.x, groups) && is_plain(work.dy, groups) &&
+                     (!a.accumulate || is_plain(work.dx, groups));
+  const auto kernel =
+      t.packs == kFewPacks
+          ? (plain ? norm_backward_kernel<kFewPacks, true> : norm_backward_kernel<kFewPacks, false>)
+          : (plain ? norm_backward_kernel<kManyPacks, true>
+                   : norm_backward_kernel<kManyPacks, false>);
+  kernel<<<grid_of(ceil_divide(groups.rows, t.rows)), dim3(t.across, t.rows), 0,
+           stream_of(launch)>>>(work);
   check_launch();
 }
 
@@ -243,14 +284,17 @@ void run(const Launch& launch, const NormBackwardWeight& a) {
   const Groups groups = groups_of(a.x, a.groups);
   const ColumnSums shape{groups.rows, groups.width};
   auto* partial = Pieces(launch).take<float>(shape.partial_floats(2));
-  WeightTerms terms{};
-  terms.x = group_view(a.x, a.groups, groups.width);
-  terms.dy = group_view(a.dy, a.groups, groups.width);
-  terms.groups = groups;
-  terms.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
-  terms.inverse_deviation = a.inverse_deviation.data();
-  float* dbias = a.dbias.empty() ? nullptr : a.dbias.data();
-  add_column_sums<2>(stream_of(launch), shape, partial, {{a.dweight.data(), dbias}}, terms);
+  const View x = group_view(a.x, a.groups, groups.width);
+  const View dy = group_view(a.dy, a.groups, groups.width);
+  const float* mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
+  const float* r = a.inverse_deviation.data();
+  const AddedTo<2> sums{{a.dweight.data(), a.dbias.empty() ? nullptr : a.dbias.data()}};
+  if (is_plain(x, groups) && is_plain(dy, groups))
+    add_column_sums<2>(stream_of(launch), shape, partial, sums,
+                       WeightTerms<true>{x, dy, groups, mean, r});
+  else
+    add_column_sums<2>(stream_of(launch), shape, partial, sums,
+                       WeightTerms<false>{x, dy, groups, mean, r});
 }
 
 }  // namespace meshwright::cuda

@@ -57,31 +57,94 @@ __device__ inline void store_one(const View& m, std::int64_t row, std::int64_t c
     static_cast<float*>(m.data)[i] = value;
 }
 
+// ---- packs as stored -------------------------------------------------------------------------
+// Threads that need several packs at once must load all of them before they convert the first:
+// tests of a view's dtype between the loads would make each load wait for the previous one. So
+// kernels with long rows have a second instance for rows of whole, aligned packs of one dtype.
+
+/// A pack as stored, in a row of whole packs aligned to 16 bytes.
+template <bool kBf16>
+struct StoredPack {
+  uint4 bits;
+};
+template <>
+struct StoredPack<false> {
+  float4 low, high;
+};
+
+template <bool kBf16>
+__device__ inline StoredPack<kBf16> load_stored(const View& m, std::int64_t row,
+                                                std::int64_t column) {
+  const std::int64_t i = row * m.stride + column;
+  if constexpr (kBf16) {
+    return {*reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(m.data) + i)};
+  } else {
+    const float4* from = reinterpret_cast<const float4*>(static_cast<const float*>(m.data) + i);
+    return {from[0], from[1]};
+  }
+}
+__device__ inline Pack unpacked(const StoredPack<true>& stored) {
+  const std::uint32_t words[4] = {stored.bits.x, stored.bits.y, stored.bits.z, stored.bits.w};
+  Pack p;
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    p.v[2 * w] = from_bits(words[w] << 16);
+    p.v[2 * w + 1] = from_bits(words[w] & 0xFFFF0000U);
+  }
+  return p;
+}
+__device__ inline Pack unpacked(const StoredPack<false>& stored) {
+  return {{stored.low.x, stored.low.y, stored.low.z, stored.low.w, stored.high.x, stored.high.y,
+           stored.high.z, stored.high.w}};
+}
+/// Whether the first `columns` columns of its rows are whole, aligned packs.
+inline bool has_whole_packs(const View& m, std::int64_t columns) {
+  return m.wide && columns % kPack == 0;
+}
+
 /// `count` elements from `column` on, which is a multiple of eight; the rest are zero.
 __device__ inline Pack load_pack(const View& m, std::int64_t row, std::int64_t column, int count) {
   Pack p;
   if (m.wide && count >= kPack) {
-    const std::int64_t i = row * m.stride + column;
-    if (m.bf16) {
-      const uint4 bits =
-          *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(m.data) + i);
-      const std::uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        p.v[2 * w] = from_bits(words[w] << 16);
-        p.v[2 * w + 1] = from_bits(words[w] & 0xFFFF0000U);
-      }
-    } else {
-      const float4* from = reinterpret_cast<const float4*>(static_cast<const float*>(m.data) + i);
-      const float4 a = from[0], b = from[1];
-      p.v[0] = a.x, p.v[1] = a.y, p.v[2] = a.z, p.v[3] = a.w;
-      p.v[4] = b.x, p.v[5] = b.y, p.v[6] = b.z, p.v[7] = b.w;
-    }
+    p = m.bf16 ? unpacked(load_stored<true>(m, row, column))
+               : unpacked(load_stored<false>(m, row, column));
   } else {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) p.v[i] = i < count ? load_one(m, row, column + i) : 0.0F;
   }
   return p;
+}
+
+/// A pack of bf16 as stored if kPlain, else any pack.
+template <bool kPlain>
+struct PackType {
+  using Type = StoredPack<true>;
+};
+template <>
+struct PackType<false> {
+  using Type = Pack;
+};
+template <bool kPlain>
+using PackOf = typename PackType<kPlain>::Type;
+__device__ inline const Pack& unpacked(const Pack& p) { return p; }
+
+__device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
+  const std::int64_t left = columns - column;
+  return left < kPack ? static_cast<int>(left) : kPack;
+}
+
+/// Position of a pack.
+struct Place {
+  std::int64_t row, column;
+  int count;
+};
+
+template <bool kPlain>
+__device__ inline PackOf<kPlain> load_as(const View& m, const Place& at) {
+  if constexpr (kPlain)
+    return load_stored<true>(m, at.row, at.column);
+  else
+    return load_pack(m, at.row, at.column, at.count);
 }
 
 __device__ inline void store_pack(const View& m, std::int64_t row, std::int64_t column, int count,
@@ -105,11 +168,6 @@ __device__ inline void store_pack(const View& m, std::int64_t row, std::int64_t 
     for (int i = 0; i < kPack; ++i)
       if (i < count) store_one(m, row, column + i, p.v[i]);
   }
-}
-
-__device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
-  const std::int64_t left = columns - column;
-  return left < kPack ? static_cast<int>(left) : kPack;
 }
 
 // ---- reductions over threads: every thread gets the result, in a fixed order of summation -
@@ -147,13 +205,22 @@ __device__ inline T row_sum(T v, T* shared) {
   return sum;
 }
 
-// ---- maps: out = f(in), pack by pack ------------------------------------------------------
+/// Two sums at once; `shared` as above.
+__device__ inline float2 row_sums(float2 v, float2* shared) {
+  v.x = warp_sum(v.x);
+  v.y = warp_sum(v.y);
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  if (warps == 1) return v;
+  float2* mine = shared + threadIdx.y * warps;
+  __syncthreads();  // readers of an earlier sum are done
+  if (threadIdx.x % kWarp == 0) mine[threadIdx.x / kWarp] = v;
+  __syncthreads();
+  float2 sums{0, 0};
+  for (int w = 0; w < warps; ++w) sums.x += mine[w].x, sums.y += mine[w].y;
+  return sums;
+}
 
-/// Position of a pack.
-struct Place {
-  std::int64_t row, column;
-  int count;
-};
+// ---- maps: out = f(in), pack by pack ------------------------------------------------------
 
 template <int kIn, int kOut>
 struct Map {
@@ -225,7 +292,8 @@ struct ColumnSums {
 
 constexpr int kColumnThreads = 8;  ///< rows that a block reads at a time
 
-/// partial[chunk][s][column] = sum over the chunk's rows of f(row, place)[s].
+/// partial[chunk][s][column] = sum over the chunk's rows of f's terms. F::Loaded is what a term is
+/// computed from: several are loaded before the first is used.
 template <int kSums, class F>
 __global__ void __launch_bounds__(kWarp* kColumnThreads)
     column_sums_kernel(const std::int64_t rows, const std::int64_t columns,
@@ -242,15 +310,24 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
   for (int s = 0; s < kSums; ++s)
 #pragma unroll
     for (int i = 0; i < kPack; ++i) sums[s].v[i] = 0;
+  constexpr int kAtOnce = 4;
   if (count > 0) {
-#pragma unroll 4
-    for (std::int64_t row = first + y; row < last; row += kColumnThreads) {
-      Pack values[kSums];
-      f(Place{row, column, count}, values);
+    for (std::int64_t row = first + y; row < last; row += kAtOnce * kColumnThreads) {
+      typename F::Loaded loaded[kAtOnce];
 #pragma unroll
-      for (int s = 0; s < kSums; ++s)
+      for (int r = 0; r < kAtOnce; ++r)
+        if (row + r * kColumnThreads < last)
+          loaded[r] = f.load(Place{row + r * kColumnThreads, column, count});
 #pragma unroll
-        for (int i = 0; i < kPack; ++i) sums[s].v[i] += values[s].v[i];
+      for (int r = 0; r < kAtOnce; ++r) {
+        if (row + r * kColumnThreads >= last) break;
+        Pack values[kSums];
+        f.terms(loaded[r], values);
+#pragma unroll
+        for (int s = 0; s < kSums; ++s)
+#pragma unroll
+          for (int i = 0; i < kPack; ++i) sums[s].v[i] += values[s].v[i];
+      }
     }
   }
 #pragma unroll

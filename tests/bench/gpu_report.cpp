@@ -435,7 +435,8 @@ void measure_attention(std::int64_t length, std::int64_t size) {
                                     .delta = delta,
                                     .dq = dq,
                                     .dk = dk,
-                                    .dv = dv},
+                                    .dv = dv,
+                                    .out = out},
                                    3);
   add("attention backward," + of, Seconds(delta_time.value + backward.value), 2.5 * flop,
       product_rate, "flop/s");

@@ -20,18 +20,20 @@ struct AttentionCase {
   TestMatrix q, k, v, dout;
   TestMatrix out, log_sum_exp, delta, dq, dk, dv;
 
-  AttentionCase(const AttentionShape& shape, Dtype dtype)
+  /// Gaps between the rows are multiples of `gap`; those of eight keep rows aligned, which library
+  /// kernels require.
+  AttentionCase(const AttentionShape& shape, Dtype dtype, std::int64_t gap = 1)
       : s(shape),
-        q(s.sequences * s.queries, s.heads * s.key_size, dtype, 3),
-        k(s.sequences * s.keys, s.key_value_heads * s.key_size, dtype, 1),
-        v(s.sequences * s.keys, s.key_value_heads * s.value_size, dtype, 2),
+        q(s.sequences * s.queries, s.heads * s.key_size, dtype, 3 * gap),
+        k(s.sequences * s.keys, s.key_value_heads * s.key_size, dtype, gap),
+        v(s.sequences * s.keys, s.key_value_heads * s.value_size, dtype, 2 * gap),
         dout(s.sequences * s.queries, s.heads * s.value_size, dtype),
-        out(s.sequences * s.queries, s.heads * s.value_size, dtype, 1),
+        out(s.sequences * s.queries, s.heads * s.value_size, dtype, gap),
         log_sum_exp(s.sequences * s.heads, s.queries),
         delta(s.sequences * s.heads, s.queries),
-        dq(q.rows(), q.columns(), dtype, 2),
-        dk(k.rows(), k.columns(), dtype, 1),
-        dv(v.rows(), v.columns(), dtype, 3) {
+        dq(q.rows(), q.columns(), dtype, 2 * gap),
+        dk(k.rows(), k.columns(), dtype, gap),
+        dv(v.rows(), v.columns(), dtype, 3 * gap) {
     q.random(1), k.random(2), v.random(3), dout.random(4);
     dq.random(5), dk.random(6), dv.random(7);
   }
@@ -52,7 +54,8 @@ struct AttentionCase {
                                             .dq = dq,
                                             .dk = dk,
                                             .dv = dv,
-                                            .accumulate = accumulate});
+                                            .accumulate = accumulate,
+                                            .out = out});
   }
   /// `loss` depends on q, k and v; their gradients have been computed.
   void expect_gradients(const std::function<double()>& loss) {
@@ -195,13 +198,15 @@ class AttentionVariant : public VariantTest {};
 // terms of size <= 2, where each probability is ~1/Tk: 32 roundings of size one cover both.
 TEST_P(AttentionVariant, EqualsTheReference) {
   for (const AttentionShape& s : attention_shapes())
-    for (const bool accumulate : {false, true}) {
-      if (is_emulated() && s.queries > 131 && s.window == 0) continue;  // takes too long there
-      AttentionCase actual(s, dtype()), expected(s, dtype());
+    for (const auto& [accumulate, gap] : {std::pair{false, 1}, {false, 8}, {true, 1}}) {
+      if (is_emulated() && ((s.queries > 131 && s.window == 0) || gap == 8))
+        continue;  // takes too long there
+      AttentionCase actual(s, dtype(), gap), expected(s, dtype(), gap);
       actual.run_forward(kernels());
       expected.run_forward(reference());
       const std::string what = "Tq " + std::to_string(s.queries) + " Tk " + std::to_string(s.keys) +
-                               " heads " + std::to_string(s.heads) + (s.causal ? " causal" : "");
+                               " heads " + std::to_string(s.heads) + (s.causal ? " causal" : "") +
+                               (gap == 8 ? " aligned" : "");
       const double error = 32 * 0x1p-24;
       // On tensor cores P and dS are rounded to bf16: each by 2^-9 of itself at most. P sums to
       // one, so `out` is off by 2^-9; gradients sum such errors of either sign, of terms that are
@@ -221,6 +226,22 @@ TEST_P(AttentionVariant, EqualsTheReference) {
       expect_close(actual.dk, expected.dk, slope_error, what + " dk");
       expect_close(actual.dv, expected.dv, dv_error, what + " dv");
     }
+}
+
+// Long enough for several blocks of threads to add to the same gradients.
+TEST_P(AttentionVariant, GivesTheSameBitsInEveryRun) {
+  const std::int64_t length = is_emulated() ? 70 : 512;  // takes too long there
+  const AttentionShape s = shape_of({2, 4, 2}, {length, length}, {64, 64}, 0.125F);
+  AttentionCase first(s, dtype(), 8);
+  first.run_forward(kernels());
+  first.run_backward(kernels());
+  for (int run = 0; run < 3; ++run) {
+    AttentionCase again(s, dtype(), 8);
+    again.run_forward(kernels());
+    again.run_backward(kernels());
+    EXPECT_TRUE(same_bits(again.out, first.out) && same_bits(again.dq, first.dq) &&
+                same_bits(again.dk, first.dk) && same_bits(again.dv, first.dv));
+  }
 }
 
 TEST_P(AttentionVariant, SinksEqualTheReference) {

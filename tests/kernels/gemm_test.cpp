@@ -45,14 +45,14 @@ class GemmVariant : public VariantTest {
   static double error_of(std::int64_t k) { return static_cast<double>(k + 8) * 0x1p-24; }
 
   void expect_product(Shape s, bool transpose_a, bool transpose_b, Gemm extra, Dtype c_dtype,
-                      bool adds_bias = false) {
-    TestMatrix a =
-        transpose_a ? TestMatrix(s.k, s.m, dtype(), 3) : TestMatrix(s.m, s.k, dtype(), 3);
+                      bool adds_bias = false, std::int64_t gap = 1) {
+    TestMatrix a = transpose_a ? TestMatrix(s.k, s.m, dtype(), 3 * gap)
+                               : TestMatrix(s.m, s.k, dtype(), 3 * gap);
     TestMatrix b =
-        transpose_b ? TestMatrix(s.n, s.k, dtype(), 1) : TestMatrix(s.k, s.n, dtype(), 1);
+        transpose_b ? TestMatrix(s.n, s.k, dtype(), gap) : TestMatrix(s.k, s.n, dtype(), gap);
     TestMatrix bias(1, s.n, dtype());
     a.random(1), b.random(2), bias.random(4);
-    TestMatrix c(s.m, s.n, c_dtype, 5);
+    TestMatrix c(s.m, s.n, c_dtype, 5 * gap);
     c.random(3);
     if (extra.beta == 0) c.fill(std::numeric_limits<double>::quiet_NaN());
     TestMatrix expected = c;
@@ -96,7 +96,8 @@ TEST_P(GemmVariant, Accumulates) {
 TEST_P(GemmVariant, AddsTheBias) {
   for (const Dtype c : {Dtype::kFp32, Dtype::kBf16})
     for (const float beta : {0.0F, 1.0F})
-      expect_product({17, 1030, 9}, false, false, {.beta = beta}, c, true);
+      for (const auto& [s, gap] : {std::pair{Shape{17, 1030, 9}, 1}, {Shape{48, 520, 64}, 8}})
+        expect_product(s, false, false, {.beta = beta}, c, true, gap);
 }
 
 /// Both result dtypes, row lengths that cuBLASLt supports (multiples of 8) and others.
@@ -105,7 +106,8 @@ struct GeluCase {
   std::int64_t padding;
 };
 constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0}, {{17, 24, 9}, 3}, {{33, 19, 40}, 5},
-                                   {{5, 16, 0}, 0},  {{0, 8, 3}, 0},   {{70, 520, 30}, 8}};
+                                   {{5, 16, 0}, 0},  {{0, 8, 3}, 0},   {{70, 520, 30}, 8},
+                                   {{48, 520, 64}, 8}};
 
 // GELU may be applied to the sums before or after rounding: its slope is at most 1.13, so the
 // results differ by at most 1.13 units of the largest sum.
