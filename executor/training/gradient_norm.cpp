@@ -112,25 +112,35 @@ double GradientNorm::squared_norm_of_all() {
 /// Counts every parameter once, however many ranks hold it, and only those trained by gradients.
 double GradientNorm::squared_norm(StageParameters& parameters, int chunk_replicas) {
   struct Part {
-    const ParameterShard& shard;
+    const ParameterShard* shard;  ///< the first of its parameters
     Block range;
+    bool is_whole = false;  ///< without copies
     bool is_copy = false;
   };
   std::vector<Part> parts;
   for (const ParameterShard& shard : parameters.shards().shards) {
     if (!is_trained_by_gradient(rank_.model, shard)) continue;
-    parts.push_back({shard, block_of(shard)});
-    for (const Block& block : copied_columns(shard)) parts.push_back({shard, block, true});
+    const Block range = block_of(shard);
+    const std::vector<Block> copies = copied_columns(shard);
+    // Neighbors that count alike are one part: a model has hundreds of parameters.
+    if (copies.empty() && !parts.empty() && parts.back().is_whole &&
+        parts.back().range.end == range.begin && parts.back().shard->expert == shard.expert &&
+        ranks_with(*parts.back().shard, chunk_replicas) == ranks_with(shard, chunk_replicas)) {
+      parts.back().range.end = range.end;
+      continue;
+    }
+    parts.push_back({.shard = &shard, .range = range, .is_whole = copies.empty()});
+    for (const Block& block : copies) parts.push_back({.shard = &shard, .range = block, .is_copy = true});
   }
   OwnedMatrix norms = rank_.numbers(std::ssize(parts));
   rank_.run(rank_.kernels.fill, {.y = flat(norms.view()), .value = 0});
   for (std::size_t i = 0; i < parts.size(); ++i)
-    add_squared_norm(parameters.run(parts[i].shard.expert), parts[i].range,
+    add_squared_norm(parameters.run(parts[i].shard->expert), parts[i].range,
                      norms.floats().data() + i);
   const std::vector<float> on_host = rank_.on_host(norms.floats());
   double sum = 0, once = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const ParameterShard& shard = parts[i].shard;
+    const ParameterShard& shard = *parts[i].shard;
     const auto norm = static_cast<double>(on_host[i]);
     if (parts[i].is_copy)  // count one copy only
       once -= norm * (1 - 1.0 / shard.column_copies.back());

@@ -1,11 +1,10 @@
-// What attention needs besides products: delta, the merge of blocks, sinks. One warp per query of
-// each head.
+// What attention needs besides products: delta, the merge of blocks, sinks.
 #include "kernels/cuda/attention_lanes.hpp"
 
 namespace meshwright::cuda {
 namespace {
 
-/// Query `index` in row order, heads fastest, so that adjacent warps read adjacent columns.
+/// One warp per query of each head. Query `index` in row order, heads fastest, so that adjacent warps read adjacent columns.
 struct Query {
   std::int64_t row, column, statistic;
   int head;
@@ -28,21 +27,37 @@ View head_view(const ConstMatrix& m, const AttentionShape& s) {
   return view;
 }
 
+/// As many lanes per query of a head as it has packs, up to a warp.
+int lanes_for(const AttentionShape& s) {
+  int lanes = 1;
+  while (lanes < kWarp && lanes * kPack < s.value_size) lanes *= 2;
+  return lanes;
+}
+
 __global__ void __launch_bounds__(kMapThreads)
-    delta_kernel(const AttentionShape s, const View out, const View dout, float* delta) {
-  const std::int64_t index = my_query();
-  if (index >= query_count(s)) return;
-  const Query at = query_at(s, index);
+    delta_kernel(const AttentionShape s, const int lanes, const View out, const View dout,
+                 float* delta) {
+  const std::uint32_t index = blockIdx.x * (kMapThreads / lanes) + threadIdx.x / lanes;
+  const bool is_real = index < query_count(s);  // all lanes take part in the sums
+  const auto heads = static_cast<std::uint32_t>(s.heads);
+  const std::uint32_t row = is_real ? index / heads : 0;
+  const std::uint32_t head = is_real ? index - row * heads : 0;
+  const std::int64_t column = head * s.value_size;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
   float sum = 0;
-  for (std::int64_t d = my_lane() * kPack; d < s.value_size; d += kWarp * kPack) {
+  for (std::int64_t d = lane * kPack; d < s.value_size; d += lanes * kPack) {
     const int count = pack_count(s.value_size, d);
-    const Pack o = load_pack(out, at.row, at.column + d, count);
-    const Pack g = load_pack(dout, at.row, at.column + d, count);
+    const Pack o = load_pack(out, row, column + d, count);
+    const Pack g = load_pack(dout, row, column + d, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e) sum += o.v[e] * g.v[e];
   }
-  sum = warp_sum(sum);
-  if (my_lane() == 0) delta[at.statistic] = sum;
+  for (int distance = lanes / 2; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+  if (!is_real || lane != 0) return;
+  const auto queries = static_cast<std::uint32_t>(s.queries);
+  const std::uint32_t sequence = row / queries;
+  delta[statistic_of(s, sequence, head, row - sequence * queries)] = sum;
 }
 
 /// out' = out e^(l - l') + block e^(m - l') with l' = log(e^l + e^m); without a block, it is zero.
@@ -96,8 +111,11 @@ unsigned query_blocks(const AttentionShape& s) {
 
 void run(const Launch& launch, const AttentionDelta& a) {
   if (query_count(a.shape) == 0) return;
-  delta_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
-      a.shape, head_view(a.out, a.shape), head_view(a.dout, a.shape), a.delta.data());
+  const int lanes = lanes_for(a.shape);
+  const std::int64_t blocks = ceil_divide(query_count(a.shape), kMapThreads / lanes);
+  MW_CHECK(blocks * (kMapThreads / lanes) < (std::int64_t{1} << 32));
+  delta_kernel<<<grid_of(blocks), kMapThreads, 0, stream_of(launch)>>>(
+      a.shape, lanes, head_view(a.out, a.shape), head_view(a.dout, a.shape), a.delta.data());
   check_launch();
 }
 

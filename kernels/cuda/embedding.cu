@@ -37,28 +37,52 @@ struct SegmentSums {
   std::int64_t tokens, rows, first_row, columns;
 };
 
-constexpr int kSegmentThreads = 128;
+constexpr int kSegmentThreads = 8;  ///< positions that a block reads at a time
 
-/// Block (p, tile): if order[p] is the first position of its token ID, adds all positions of it.
-__global__ void __launch_bounds__(kSegmentThreads) segment_sums_kernel(const SegmentSums a) {
+/// Block (p, tile): if order[p] is the first position of its token ID, adds all positions of it in
+/// 32 packs of columns. Its rows of threads take turns, several positions at once: a token may be a
+/// tenth of the text.
+__global__ void __launch_bounds__(kWarp* kSegmentThreads)
+    segment_sums_kernel(const SegmentSums a) {
+  __shared__ float shared[kSegmentThreads][kWarp * kPack];
   const std::int64_t place = blockIdx.x;
   const std::int32_t id = a.ids[a.order[place]];
   const std::int64_t row = id - a.first_row;
   if (row < 0 || row >= a.rows) return;
   if (place > 0 && a.ids[a.order[place - 1]] == id) return;
-  const std::int64_t column =
-      (static_cast<std::int64_t>(blockIdx.y) * kSegmentThreads + threadIdx.x) * kPack;
-  if (column >= a.columns) return;
-  const int count = pack_count(a.columns, column);
-  Pack sum = load_pack(a.dtable, row, column, count);
-  for (std::int64_t p = place; p < a.tokens; ++p) {
-    const std::int32_t token = a.order[p];
-    if (a.ids[token] != id) break;
-    const Pack dy = load_pack(a.dy, token, column, count);
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const std::int64_t column = (static_cast<std::int64_t>(blockIdx.y) * kWarp + x) * kPack;
+  const int count = column < a.columns ? pack_count(a.columns, column) : 0;
+  constexpr int kAtOnce = 4;
+  Pack sum{};
+  bool ends = false;
+  for (std::int64_t p = place + y; p < a.tokens && !ends; p += kAtOnce * kSegmentThreads) {
+    std::int32_t token[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) sum.v[i] += dy.v[i];
+    for (int n = 0; n < kAtOnce; ++n) {
+      token[n] = p + n * kSegmentThreads < a.tokens ? a.order[p + n * kSegmentThreads] : -1;
+      if (token[n] >= 0 && a.ids[token[n]] != id) token[n] = -1;
+    }
+    Pack dy[kAtOnce];
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n)
+      dy[n] = token[n] < 0 ? Pack{} : load_pack(a.dy, token[n], column, count);
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n)
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) sum.v[i] += dy[n].v[i];
+    ends = token[kAtOnce - 1] < 0;
   }
-  store_pack(a.dtable, row, column, count, sum);
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) shared[y][x * kPack + i] = sum.v[i];
+  __syncthreads();
+  if (y != 0 || count == 0) return;
+  Pack total = load_pack(a.dtable, row, column, count);
+#pragma unroll
+  for (int other = 0; other < kSegmentThreads; ++other)
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) total.v[i] += shared[other][x * kPack + i];
+  store_pack(a.dtable, row, column, count, total);
 }
 
 }  // namespace
@@ -99,8 +123,8 @@ void run(const Launch& launch, const EmbeddingBackward& a) {
   work.tokens = a.dy.rows, work.rows = a.dtable.rows;
   work.first_row = a.first_row, work.columns = a.dy.columns;
   const dim3 grid(grid_of(a.dy.rows),
-                  static_cast<unsigned>(ceil_divide(a.dy.columns, kSegmentThreads * kPack)));
-  segment_sums_kernel<<<grid, kSegmentThreads, 0, stream_of(launch)>>>(work);
+                  static_cast<unsigned>(ceil_divide(a.dy.columns, kWarp * kPack)));
+  segment_sums_kernel<<<grid, dim3(kWarp, kSegmentThreads), 0, stream_of(launch)>>>(work);
   check_launch();
 }
 

@@ -19,9 +19,9 @@ bool is_aligned(const ConstMatrix& m) {
   return alignment_of(m.data) >= 16 &&
          leading_dimension(m) * bytes_per_element(m.dtype) % 16 == 0;
 }
-/// cuBLASLt's kernels for other matrices round the product to bf16 before its epilogue.
+/// Otherwise cuBLASLt rounds to bf16 before it adds the bias.
 bool has_exact_epilogue(const Gemm& g) {
-  return is_aligned(g.a) && is_aligned(g.b) && is_aligned(result_of(g));
+  return g.beta == 0 && is_aligned(g.a) && is_aligned(g.b) && is_aligned(result_of(g));
 }
 bool needs_panels(const Gemm& g) {
   if (g.c.dtype == Dtype::kFp32) return false;

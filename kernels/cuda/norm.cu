@@ -1,5 +1,6 @@
 // Norms. blockDim.x threads share a row (or one group of it); a block has several rows if they are
-// short. Elements are read once and stay in registers, up to kMaxColumns of them.
+// short. Elements are read once and stay in registers, up to kMaxColumns of them. Rows of whole,
+// aligned packs of bf16 (kPlain) stay there as stored, which takes half of the registers.
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
@@ -7,6 +8,9 @@ namespace {
 
 constexpr int kMaxThreads = 512;
 constexpr int kFewPacks = 4, kManyPacks = 8;  ///< per thread, in registers
+/// Threads of a block. With few packs they are limited so that several blocks fit on a
+/// multiprocessor, to hide the latency of the memory.
+constexpr int most_threads(int packs) { return packs == kFewPacks ? kMaxThreads / 2 : kMaxThreads; }
 constexpr std::int64_t kMaxColumns = std::int64_t{kMaxThreads} * kManyPacks * kPack;
 
 /// Groups treated as rows `width` columns wide.
@@ -28,15 +32,16 @@ struct Threads {
 Threads threads_for(std::int64_t width) {
   MW_CHECK(width <= kMaxColumns);
   const std::int64_t packs = ceil_divide(width, kPack);
-  const int kept = packs <= std::int64_t{kMaxThreads} * kFewPacks ? kFewPacks : kManyPacks;
+  const int kept = packs <= std::int64_t{most_threads(kFewPacks)} * kFewPacks ? kFewPacks : kManyPacks;
   const auto across = static_cast<unsigned>(round_up(ceil_divide(packs, kept), kWarp));
   return {across, across < 128 ? 128 / across : 1, kept};
 }
 /// Factors of normalized elements; zero beyond the end.
+template <bool kPlain>
 __device__ Pack weights_at(const View& weight, bool has_weight, float offset, std::int64_t column,
                            int count) {
   Pack w{};
-  if (has_weight) w = load_pack(weight, 0, column, count);
+  if (has_weight && count > 0) w = unpacked(load_as<kPlain>(weight, {0, column, count}));
 #pragma unroll
   for (int e = 0; e < kPack; ++e)
     if (e < count) w.v[e] = has_weight ? w.v[e] + offset : 1.0F;
@@ -49,31 +54,21 @@ View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
   return view;
 }
 
-/// This thread's packs of a row of x, zero beyond its end. kPlain: the row consists of whole,
-/// aligned packs of bf16.
+/// This thread's packs of a row of x, zero beyond its end.
 template <int kPacks, bool kPlain>
 __device__ void load_row(const View& x, const Groups::Start& at, std::int64_t width,
-                         std::int64_t first, std::int64_t step, Pack (&packs)[kPacks]) {
-  if constexpr (kPlain) {
-    StoredPack<true> stored[kPacks];
+                         std::int64_t first, std::int64_t step, PackOf<kPlain> (&packs)[kPacks]) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const std::int64_t i = first + p * step;
-      stored[p] = {uint4{0, 0, 0, 0}};
-      if (i < width) stored[p] = load_stored<true>(x, at.row, at.column + i);
-    }
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) packs[p] = unpacked(stored[p]);
-  } else {
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const std::int64_t i = first + p * step;
-      packs[p] = load_pack(x, at.row, at.column + i, i < width ? pack_count(width, i) : 0);
-    }
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    packs[p] = PackOf<kPlain>{};
+    if (i < width)
+      packs[p] = load_as<kPlain>(x, {at.row, at.column + i, pack_count(width, i)});
   }
 }
+/// An absent view counts as plain.
 bool is_plain(const View& m, const Groups& groups) {
-  return m.bf16 && has_whole_packs(m, groups.width);
+  return m.data == nullptr || (m.bf16 && has_whole_packs(m, groups.width));
 }
 
 struct ForwardWork {
@@ -85,20 +80,23 @@ struct ForwardWork {
 };
 
 template <int kPacks, bool kPlain>
-__global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const ForwardWork a) {
+__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 4 : 1))
+    norm_forward_kernel(const ForwardWork a) {
   __shared__ float shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;  // all threads take part in the sums
   const Groups::Start at = a.groups.start(is_real ? number : 0);
   const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
-  Pack x[kPacks];
-  load_row<kPacks, kPlain>(a.x, at, width, first, step, x);
+  PackOf<kPlain> stored[kPacks];
+  load_row<kPacks, kPlain>(a.x, at, width, first, step, stored);
   float sum = 0;
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p)
+  for (int p = 0; p < kPacks; ++p) {
+    const Pack x = unpacked(stored[p]);
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) sum += x[p].v[e];
+    for (int e = 0; e < kPack; ++e) sum += x.v[e];
+  }
   const float inverse_width = 1.0F / static_cast<float>(width);
   const float mean = a.centered ? row_sum(sum, shared) * inverse_width : 0.0F;
   float squares = 0;
@@ -106,9 +104,10 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
   for (int p = 0; p < kPacks; ++p) {
     const std::int64_t i = first + p * step;
     const int count = i < width ? pack_count(width, i) : 0;
+    const Pack x = unpacked(stored[p]);
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
-      if (e < count) squares += (x[p].v[e] - mean) * (x[p].v[e] - mean);
+      if (e < count) squares += (x.v[e] - mean) * (x.v[e] - mean);
   }
   const float r = 1.0F / sqrtf(row_sum(squares, shared) * inverse_width + a.epsilon);
   if (!is_real) return;
@@ -117,12 +116,13 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const Forward
     const std::int64_t i = first + p * step;
     if (i >= width || a.y.data == nullptr) break;
     const int count = pack_count(width, i);
-    const Pack weight = weights_at(a.weight, a.has_weight, a.offset, i, count);
+    const Pack weight = weights_at<kPlain>(a.weight, a.has_weight, a.offset, i, count);
     Pack bias{};
-    if (a.has_bias) bias = load_pack(a.bias, 0, i, count);
+    if (a.has_bias) bias = unpacked(load_as<kPlain>(a.bias, {0, i, count}));
+    const Pack x = unpacked(stored[p]);
     Pack y;
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) y.v[e] = (x[p].v[e] - mean) * r * weight.v[e] + bias.v[e];
+    for (int e = 0; e < kPack; ++e) y.v[e] = (x.v[e] - mean) * r * weight.v[e] + bias.v[e];
     store_pack(a.y, at.row, at.column + i, count, y);
   }
   if (threadIdx.x != 0) return;
@@ -139,7 +139,8 @@ struct BackwardWork {
 };
 
 template <int kPacks, bool kPlain>
-__global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const BackwardWork a) {
+__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 3 : 1))
+    norm_backward_kernel(const BackwardWork a) {
   __shared__ float2 shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;
@@ -149,22 +150,33 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
   const bool centered = a.mean != nullptr;
   const float mean = is_real && centered ? a.mean[number] : 0.0F;
   const float r = is_real ? a.inverse_deviation[number] : 0.0F;
-  Pack xhat[kPacks], g[kPacks], before[kPacks];
-  load_row<kPacks, kPlain>(a.x, at, width, first, step, xhat);
-  load_row<kPacks, kPlain>(a.dy, at, width, first, step, g);
-  if (kPlain && a.accumulate) load_row<kPacks, kPlain>(a.dx, at, width, first, step, before);
+  PackOf<kPlain> x[kPacks], dy[kPacks];
+  load_row<kPacks, kPlain>(a.x, at, width, first, step, x);
+  load_row<kPacks, kPlain>(a.dy, at, width, first, step, dy);
+  /// Of pack p: normalized elements, and the gradient times the weight (zero beyond the end).
+  struct Terms {
+    Pack xhat, g;
+  };
+  const auto terms_of = [&](int p) {
+    const std::int64_t i = first + p * step;
+    const int count = i < width ? pack_count(width, i) : 0;
+    const Pack weight = weights_at<kPlain>(a.weight, a.has_weight, a.offset, i, count);
+    Terms t{unpacked(x[p]), unpacked(dy[p])};
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      t.xhat.v[e] = (t.xhat.v[e] - mean) * r;
+      t.g.v[e] *= weight.v[e];
+    }
+    return t;
+  };
   float2 sums{0, 0};  // of g and of g xhat
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
-    const int count = i < width ? pack_count(width, i) : 0;
-    const Pack weight = weights_at(a.weight, a.has_weight, a.offset, i, count);
+    const Terms t = terms_of(p);
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) {  // beyond the end weight is zero, and so is g
-      xhat[p].v[e] = (xhat[p].v[e] - mean) * r;
-      g[p].v[e] *= weight.v[e];
-      sums.x += g[p].v[e];
-      sums.y += g[p].v[e] * xhat[p].v[e];
+    for (int e = 0; e < kPack; ++e) {
+      sums.x += t.g.v[e];
+      sums.y += t.g.v[e] * t.xhat.v[e];
     }
   }
   sums = row_sums(sums, shared);
@@ -177,11 +189,12 @@ __global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const Backwa
     const std::int64_t i = first + p * step;
     if (i >= width) break;
     const int count = pack_count(width, i);
+    const Terms t = terms_of(p);
     Pack dx{};
-    if (a.accumulate) dx = kPlain ? before[p] : load_pack(a.dx, at.row, at.column + i, count);
+    if (a.accumulate) dx = unpacked(load_as<kPlain>(a.dx, {at.row, at.column + i, count}));
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
-      dx.v[e] += r * (g[p].v[e] - mean_g - xhat[p].v[e] * mean_g_xhat);
+      dx.v[e] += r * (t.g.v[e] - mean_g - t.xhat.v[e] * mean_g_xhat);
     store_pack(a.dx, at.row, at.column + i, count, dx);
   }
 }
@@ -235,7 +248,8 @@ void run(const Launch& launch, const NormForward& a) {
   work.mean = work.centered && !a.mean.empty() ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const bool plain = is_plain(work.x, groups);
+  const bool plain = is_plain(work.x, groups) && is_plain(work.weight, groups) &&
+                     is_plain(work.bias, groups);
   const auto kernel =
       t.packs == kFewPacks
           ? (plain ? norm_forward_kernel<kFewPacks, true> : norm_forward_kernel<kFewPacks, false>)
@@ -262,7 +276,7 @@ void run(const Launch& launch, const NormBackwardInput& a) {
   work.inverse_deviation = a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
   const bool plain = is_plain(work.x, groups) && is_plain(work.dy, groups) &&
-                     (!a.accumulate || is_plain(work.dx, groups));
+                     is_plain(work.weight, groups) && is_plain(work.dx, groups);
   const auto kernel =
       t.packs == kFewPacks
           ? (plain ? norm_backward_kernel<kFewPacks, true> : norm_backward_kernel<kFewPacks, false>)

@@ -231,7 +231,8 @@ struct Map {
 
 constexpr int kMapThreads = 256;
 
-template <int kIn, int kOut, class F>
+/// kPlain: all inputs are whole, aligned packs of bf16.
+template <int kIn, int kOut, class F, bool kPlain>
 __global__ void __launch_bounds__(kMapThreads) map_kernel(const Map<kIn, kOut> m, const F f) {
   const std::uint32_t index = blockIdx.x * kMapThreads + threadIdx.x;
   if (index >= m.packs) return;
@@ -240,9 +241,12 @@ __global__ void __launch_bounds__(kMapThreads) map_kernel(const Map<kIn, kOut> m
   place.row = row;
   place.column = static_cast<std::int64_t>(index - row * m.packs_per_row) * kPack;
   place.count = pack_count(m.columns, place.column);
+  PackOf<kPlain> stored[kIn];
+#pragma unroll
+  for (int i = 0; i < kIn; ++i) stored[i] = load_as<kPlain>(m.in[i], place);
   Pack in[kIn], out[kOut];
 #pragma unroll
-  for (int i = 0; i < kIn; ++i) in[i] = load_pack(m.in[i], place.row, place.column, place.count);
+  for (int i = 0; i < kIn; ++i) in[i] = unpacked(stored[i]);
   f(in, out, place);
 #pragma unroll
   for (int i = 0; i < kOut; ++i) store_pack(m.out[i], place.row, place.column, place.count, out[i]);
@@ -271,8 +275,13 @@ void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[
   work.columns = columns;
   work.packs_per_row = static_cast<std::uint32_t>(packs_per_row);
   work.packs = static_cast<std::uint32_t>(rows * packs_per_row);
-  map_kernel<kIn, kOut, F>
-      <<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0, stream>>>(work, f);
+  auto* kernel = map_kernel<kIn, kOut, F, false>;
+  if constexpr (kIn > 1) {  // a single load has nothing to wait for
+    bool plain = columns % kPack == 0;
+    for (const View& v : work.in) plain = plain && v.bf16 && v.wide;
+    if (plain) kernel = map_kernel<kIn, kOut, F, true>;
+  }
+  kernel<<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0, stream>>>(work, f);
   check_launch();
 }
 
@@ -348,19 +357,31 @@ template <int kSums>
 struct AddedTo {
   float* into[kSums];  ///< null: this sum is not needed
 };
+/// 32 columns per block, whose chunks are dealt out to its rows of threads.
 template <int kSums>
-__global__ void add_partial_kernel(const std::int64_t chunks, const std::int64_t columns,
-                                   const float* partial, const AddedTo<kSums> to) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= columns) return;
+__global__ void __launch_bounds__(kWarp* kColumnThreads)
+    add_partial_kernel(const std::int64_t chunks, const std::int64_t columns, const float* partial,
+                       const AddedTo<kSums> to) {
+  __shared__ float shared[kColumnThreads][kWarp];
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + x;
 #pragma unroll
   for (int s = 0; s < kSums; ++s) {
     if (to.into[s] == nullptr) continue;
     float sum = 0;
-#pragma unroll 4
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-      sum += partial[(chunk * kSums + s) * columns + column];
-    to.into[s][column] += sum;
+    if (column < columns) {
+#pragma unroll 8
+      for (std::int64_t chunk = y; chunk < chunks; chunk += kColumnThreads)
+        sum += partial[(chunk * kSums + s) * columns + column];
+    }
+    __syncthreads();  // readers of the last sum are done
+    shared[y][x] = sum;
+    __syncthreads();
+    if (y != 0 || column >= columns) continue;
+    float total = 0;
+#pragma unroll
+    for (int other = 0; other < kColumnThreads; ++other) total += shared[other][x];
+    to.into[s][column] += total;
   }
 }
 
@@ -375,7 +396,7 @@ void add_column_sums(cudaStream_t stream, const ColumnSums& shape, float* partia
       shape.rows, shape.columns, ceil_divide(shape.rows, chunks), partial, f);
   check_launch();
   add_partial_kernel<kSums>
-      <<<grid_of(ceil_divide(shape.columns, kMapThreads)), kMapThreads, 0, stream>>>(
+      <<<grid_of(ceil_divide(shape.columns, kWarp)), dim3(kWarp, kColumnThreads), 0, stream>>>(
           chunks, shape.columns, partial, to);
   check_launch();
 }
