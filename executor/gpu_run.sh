@@ -174,31 +174,63 @@ step_validation() {
     "--gpus 8 --tp 4 --pp 2" "--gpus 16 --dp 4 --pp 4" "--gpus 16 --dp 2 --tp 4 --pp 2")
   [[ -f $out/device.calib.json ]] || { say "no calibration"; return 1; }
   export MESHWRIGHT_CALIBRATION=$out/device.calib.json
-  printf '| plan | predicted | measured | error |\n|---|---|---|---|\n'
+  printf '| plan | step, predicted / measured | F | B | optimizer | error |\n|---|---|---|---|---|---|\n'
   for strategy in "${strategies[@]}"; do
     number=$((number + 1))
     # shellcheck disable=SC2206
     local job=(--model "$out/small-gpt.config.json" --cluster this-machine $strategy --dtype bf16
       --global-batch 16 --seq 256)
-    timeout 60 "$bin/meshwright" run "${job[@]}" --steps 3 --device cuda --json >"$out/plan-$number.json" &&
-      timeout 20 "$bin/meshwright" simulate "${job[@]}" --json >"$out/predicted-$number.json" || {
+    local traces=("$out/predicted-$number.pftrace" "$out/measured-$number.pftrace")
+    {
+      timeout 60 "$bin/meshwright" run "${job[@]}" --steps 4 --device cuda -o "${traces[1]}" &&
+        timeout 20 "$bin/meshwright" simulate "${job[@]}" --all-ranks -o "${traces[0]}" &&
+        "$bin/meshwright" compare "${traces[@]}" --json -o "$out/compared-$number.json"
+    } >"$out/plan-$number.txt" 2>&1 || {
       printf '| %s | failed |\n' "$strategy"
+      tail -n 3 "$out/plan-$number.txt" >&2
       failed=1
       continue
     }
-    box_python - "$strategy" "$out/plan-$number.json" "$out/predicted-$number.json" <<'PY' || failed=1
+    box_python - "$strategy" "$out/compared-$number.json" <<'PY' || failed=1
 import json, sys
-measured = json.load(open(sys.argv[2]))["step_time_ns"]
-predicted = json.load(open(sys.argv[3]))["step_time_ns"]
-print(f"| {sys.argv[1]} | {predicted / 1e6:.3f} ms | {measured / 1e6:.3f} ms | "
-      f"{100 * (predicted / measured - 1):+.1f} % |")
+compared = json.load(open(sys.argv[2]))
+step, kinds = compared["step"], compared["by_kind"]
+cells = [f"{k['predicted_ns'] / 1e6:.3f} / {k['measured_ns'] / 1e6:.3f} ms" if k else ""
+         for k in (step, *(kinds.get(name) for name in ("F", "B", "optimizer")))]
+print(f"| {sys.argv[1]} | {' | '.join(cells)} | {100 * step['error']:+.1f} % |")
 PY
   done
   return "$failed"
 }
 
-# Two processes on this GPU.
-step_nccl() { NCCL_MULTI_RANK_GPU_ENABLE=1 "$bin/nccl_smoke"; }
+# Two processes on this GPU, which NCCL allows if they claim to be on different hosts: collectives with
+# exact sums, and training with the variables of torchrun.
+step_nccl() {
+  local strategy failed=0
+  export NCCL_MULTI_RANK_GPU_ENABLE=1
+  "$bin/nccl_smoke" || failed=1
+  export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29641 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0
+  export NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_MNNVL_ENABLE=0 NCCL_NVLS_ENABLE=0 NCCL_MAX_CTAS=2
+  for strategy in "--dp 2 --zero 1" "--pp 2" "--tp 2" "--cp 2"; do
+    run_with_nccl "$strategy" && continue
+    say "--ranks nccl $strategy failed"
+    failed=1
+  done
+  return "$failed"
+}
+run_with_nccl() { # STRATEGY
+  local rank pids=() failed=0
+  for rank in 0 1; do
+    # shellcheck disable=SC2086
+    RANK=$rank NCCL_HOSTID=host$rank timeout 30 "$bin/meshwright" run --model "$out/small-gpt.config.json" \
+      --cluster dgx-h200 --gpus 2 $1 --dtype bf16 --global-batch 8 --micro-batch 2 --seq 256 --steps 3 --device cuda \
+      --clock wall --ranks nccl >"$out/nccl-rank$rank.txt" 2>&1 &
+    pids+=($!)
+  done
+  for rank in 0 1; do wait "${pids[rank]}" || { failed=1 && tail -n 5 "$out/nccl-rank$rank.txt"; }; done
+  ((failed)) || printf '%s: %s\n' "$1" "$(grep 'median step time' "$out/nccl-rank0.txt")"
+  return "$failed"
+}
 
 # One case per access pattern; all cases would take too long under a sanitizer.
 check_by() { # TOOL FILTER

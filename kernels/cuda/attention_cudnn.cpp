@@ -5,13 +5,15 @@
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "kernels/cuda/kernels.hpp"
 
@@ -162,8 +164,9 @@ PlanKey key_of(const AttentionBackward& a) {
   return key_of(a.shape, {a.q, a.k, a.v, a.out, a.dout, a.dq, a.dk, a.dv});
 }
 
-/// One per thread and device: a handle has one stream at a time.
+/// Used by one thread at a time: a handle has one stream at a time.
 struct Cudnn {
+  int device = 0;
   cudnnHandle_t handle = nullptr;
   std::map<PlanKey, std::unique_ptr<Plan>> plans;  ///< keys of both passes differ in length
   Cudnn() = default;
@@ -175,14 +178,56 @@ struct Cudnn {
   }
 };
 
+/// Those that threads have left behind: making a handle and plans takes half a second. Never
+/// destroyed: at exit the driver may be gone already.
+struct LeftBehind {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Cudnn>> all;
+};
+LeftBehind& left_behind() {
+  static auto* shared = new LeftBehind;
+  return *shared;
+}
+
+/// A thread's own, by device, until the thread ends.
+class OfThread {
+ public:
+  OfThread() = default;
+  OfThread(const OfThread&) = delete;
+  OfThread& operator=(const OfThread&) = delete;
+  ~OfThread() {
+    const std::lock_guard lock(left_behind().mutex);
+    for (std::unique_ptr<Cudnn>& one : own_) left_behind().all.push_back(std::move(one));
+  }
+  Cudnn& on(int device) {
+    const auto is_there = [&](const std::unique_ptr<Cudnn>& one) { return one->device == device; };
+    auto mine = std::ranges::find_if(own_, is_there);
+    if (mine != own_.end()) return **mine;
+    const std::lock_guard lock(left_behind().mutex);
+    std::vector<std::unique_ptr<Cudnn>>& others = left_behind().all;
+    const auto left = std::ranges::find_if(others, is_there);
+    if (left == others.end()) {
+      own_.push_back(std::make_unique<Cudnn>());
+      own_.back()->device = device;
+    } else {
+      own_.push_back(std::move(*left));
+      others.erase(left);
+    }
+    return *own_.back();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Cudnn>> own_;
+};
+
 /// False without any effect if cuDNN has no kernel.
 template <class Arguments>
 bool run_plan(cudaStream_t stream, const Arguments& a,
               std::unordered_map<std::int64_t, void*> memory) {
   int device = 0;
   MESHWRIGHT_CUDA(cudaGetDevice(&device));
-  thread_local std::map<int, Cudnn> by_device;
-  Cudnn& mine = by_device[device];
+  thread_local OfThread of_thread;
+  Cudnn& mine = of_thread.on(device);
   if (mine.handle == nullptr && fe::detail::create_handle(&mine.handle) != CUDNN_STATUS_SUCCESS)
     return false;
   if (fe::detail::set_stream(mine.handle, stream) != CUDNN_STATUS_SUCCESS) return false;

@@ -9,6 +9,8 @@
 //   forward          y_e  = x_e W_e + b_e     x: rows     W [k, n]: across
 //   input gradient   dx_e = dy_e W_e^T        dy: rows    W [n, k]: rows
 //   weight gradient  dW_e += x_e^T dy_e       x: across   dy: across; the summed rows are e's
+#include "kernels/cuda/grouped_gemm.hpp"
+
 #include "kernels/cuda/attention_tensor.hpp"
 
 namespace meshwright::cuda {
@@ -241,8 +243,21 @@ void launch_group(const Group& g, std::int64_t rows, cudaStream_t stream) {
 
 }  // namespace
 
+#ifdef MESHWRIGHT_CUTLASS
+Bytes scratch(const GroupedGemm& g) { return fits_cutlass(g) ? scratch_of_cutlass(g) : Bytes(); }
+Bytes scratch(const GroupedGemmWeight& g) {
+  return fits_cutlass(g) ? scratch_of_cutlass(g) : Bytes();
+}
+#else
+Bytes scratch(const GroupedGemm&) { return {}; }
+Bytes scratch(const GroupedGemmWeight&) { return {}; }
+#endif
+
 void run(const Launch& launch, const GroupedGemm& g) {
   if (g.y.empty() || expert_count(g.offsets) == 0) return;
+#ifdef MESHWRIGHT_CUTLASS
+  if (fits_cutlass(g)) return run_by_cutlass(launch, g);
+#endif
   Group group{};
   group.a = view_of(g.x), group.b = view_of(g.weights), group.c = view_of(ConstMatrix(g.y));
   group.bias = view_of(g.bias), group.has_bias = !g.bias.empty();
@@ -256,6 +271,9 @@ void run(const Launch& launch, const GroupedGemm& g) {
 
 void run(const Launch& launch, const GroupedGemmWeight& g) {
   if (g.dweights.empty() || g.x.rows == 0) return;
+#ifdef MESHWRIGHT_CUTLASS
+  if (fits_cutlass(g)) return run_by_cutlass(launch, g);
+#endif
   Group group{};
   group.a = view_of(g.x), group.b = view_of(g.dy), group.c = view_of(ConstMatrix(g.dweights));
   group.offsets = g.offsets.data(), group.experts = expert_count(g.offsets);

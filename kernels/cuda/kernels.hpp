@@ -13,6 +13,8 @@ namespace meshwright::cuda {
 MESHWRIGHT_KERNELS(MESHWRIGHT_DECLARE_RUN)
 
 Bytes scratch(const Gemm& a);
+Bytes scratch(const GroupedGemm& a);
+Bytes scratch(const GroupedGemmWeight& a);
 Bytes scratch(const NormBackwardWeight& a);
 Bytes scratch(const EmbeddingBackward& a);
 Bytes scratch(const BiasGradient& a);

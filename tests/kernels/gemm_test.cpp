@@ -233,11 +233,14 @@ TEST_P(GemmVariant, MultipliesExpertsOfManyRows) {
     TestMatrix x(341, k, dtype()), weights(4 * k, n, dtype()), bias(4, n, dtype());
     TestMatrix y(341, n, dtype(), n % 8), expected(341, n, dtype());
     x.random(1), weights.random(2), bias.random(3);
-    GroupedGemm forward{.x = x, .weights = weights, .y = y, .bias = bias, .offsets = offsets};
-    run_kernel(kernels().grouped_gemm, forward);
-    forward.y = expected;
-    run_kernel(reference().grouped_gemm, forward);
-    expect_close(y, expected, error_of(k), "y");
+    for (const bool adds_bias : {false, true}) {
+      GroupedGemm forward{.x = x, .weights = weights, .y = y, .offsets = offsets};
+      if (adds_bias) forward.bias = bias;
+      run_kernel(kernels().grouped_gemm, forward);
+      forward.y = expected;
+      run_kernel(reference().grouped_gemm, forward);
+      expect_close(y, expected, error_of(k), "y");
+    }
 
     TestMatrix dy(341, n, dtype()), dx(341, k, dtype()), expected_dx(341, k, dtype());
     dy.random(4);
