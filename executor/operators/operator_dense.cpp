@@ -150,6 +150,7 @@ namespace {
 struct Projection {
   TensorId output;
   Matrix weight, weight_gradient;  ///< [in, out]; [out, in] for a tied table
+  bool adds_gradient = true;       ///< else the weight gradient is written
   Vector bias, bias_gradient;      ///< empty: none
   // Gradients are empty unless requested.
 };
@@ -166,20 +167,21 @@ bool reads_table(const OperatorPass& pass) {
 std::vector<Projection> projections_of(OperatorPass& pass, bool with_gradients = false) {
   const Operator& op = pass.op();
   const Matrix weight = pass.parameters.weight(op.parameters[0]);
-  Matrix gradient;
+  StageParameters::Destination gradient;
   Vector bias, bias_gradient;
   if (op.parameters.size() > 1) bias = flat(pass.parameters.weight(op.parameters[1]));
   if (with_gradients) {
-    gradient = pass.parameters.gradient(op.parameters[0]);
+    gradient = pass.parameters.gradient_to_write(op.parameters[0]);
     if (op.parameters.size() > 1) bias_gradient = flat(pass.parameters.gradient(op.parameters[1]));
   }
-  if (op.outputs.size() == 1) return {{op.outputs[0], weight, gradient, bias, bias_gradient}};
+  if (op.outputs.size() == 1)
+    return {{op.outputs[0], weight, gradient.gradient, gradient.adds, bias, bias_gradient}};
   std::vector<Projection> projections;
   std::int64_t first = 0;
   for (const TensorId output : op.outputs) {
     const std::int64_t columns = pass.width(output);
-    Projection projection{output, columns_of(weight, first, columns), {}, {}, {}};
-    if (with_gradients) projection.weight_gradient = columns_of(gradient, first, columns);
+    Projection projection{output, columns_of(weight, first, columns), {}, gradient.adds, {}, {}};
+    if (with_gradients) projection.weight_gradient = columns_of(gradient.gradient, first, columns);
     if (!bias.empty()) projection.bias = part_of(bias, first, columns);
     if (!bias_gradient.empty()) projection.bias_gradient = part_of(bias_gradient, first, columns);
     projections.push_back(projection);
@@ -331,7 +333,7 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
                                            .transpose_a = true,
                                            .b = transposed ? x : dy,
                                            .c = p.weight_gradient,
-                                           .beta = 1});
+                                           .beta = p.adds_gradient ? 1.0F : 0.0F});
     // Row-parallel: every tensor rank sums the bias gradient over its own rows only.
     if (!p.bias.empty())
       pass.rank.run(pass.rank.kernels.bias_gradient,

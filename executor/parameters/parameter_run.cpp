@@ -112,6 +112,7 @@ void ParameterRun::begin_version(int version) {
 Vector ParameterRun::gradients(const Block& block) {
   if (!layout_.shards_gradients) {
     gradients_are_zero_ = false;
+    clear_stale_gradients(block);
     return within(flat(gradients_.view()), block);
   }
   if (block.size() == 0) return {nullptr, 0, Dtype::kFp32};
@@ -124,6 +125,29 @@ Vector ParameterRun::gradients(const Block& block) {
   }
   const std::size_t piece = piece_at(block.begin);
   return within(open_gradients(piece), block, layout_.pieces[piece].all.begin);
+}
+
+ParameterRun::Destination ParameterRun::gradients_to_write(const Block& block) {
+  for (Overwritten& one : overwritten_) {
+    if (!one.is_stale || !(one.block == block)) continue;
+    one.is_stale = false;
+    return {gradients(block), false};
+  }
+  return {gradients(block), true};
+}
+
+void ParameterRun::overwrite_first(std::vector<Block> blocks) {
+  MW_CHECK(!layout_.shards_gradients);
+  for (const Block& block : blocks) overwritten_.push_back({block});
+}
+
+void ParameterRun::clear_stale_gradients(const Block& range) {
+  for (Overwritten& one : overwritten_) {
+    if (!one.is_stale || one.block.end <= range.begin || range.end <= one.block.begin) continue;
+    one.is_stale = false;
+    rank_->run(rank_->kernels.fill,
+               {.y = within(flat(gradients_.view()), one.block), .value = 0});
+  }
 }
 
 void ParameterRun::store_separately(std::vector<Block> blocks) {
@@ -173,9 +197,10 @@ Vector ParameterRun::own_weights(std::size_t piece) {
 
 std::span<float> ParameterRun::own_gradients(std::size_t piece) {
   gradients_are_zero_ = false;
-  return layout_.shards_gradients
-             ? own(gradients_, piece)
-             : floats_of(within(flat(gradients_.view()), layout_.pieces[piece].own));
+  if (layout_.shards_gradients) return own(gradients_, piece);
+  const Block& mine = layout_.pieces[piece].own;
+  clear_stale_gradients(mine);
+  return floats_of(within(flat(gradients_.view()), mine));
 }
 std::span<float> ParameterRun::gradients_for_update(std::size_t piece) {
   return layout_.state_on_host ? own(host_gradients_, piece) : own_gradients(piece);
@@ -187,8 +212,20 @@ std::span<float> ParameterRun::second_moment(std::size_t piece) {
 }
 
 void ParameterRun::clear_gradients() {
-  if (!gradients_.empty() && !gradients_are_zero_) clear(gradients_);
+  if (gradients_.empty() || gradients_are_zero_) return;
   gradients_are_zero_ = true;
+  std::int64_t first = 0;
+  const auto clear_up_to = [&](std::int64_t end) {
+    if (first < end)
+      rank_->run(rank_->kernels.fill,
+                 {.y = within(flat(gradients_.view()), {first, end}), .value = 0});
+  };
+  for (Overwritten& one : overwritten_) {
+    one.is_stale = true;
+    clear_up_to(one.block.begin);
+    first = one.block.end;
+  }
+  clear_up_to(flat(gradients_.view()).size);
 }
 
 Vector ParameterRun::open_weights(std::size_t piece, int use) {

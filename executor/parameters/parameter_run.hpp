@@ -36,8 +36,17 @@ class ParameterRun {
   /// Elements within one piece. The data pointer is null if the weights are sharded and not
   /// gathered; then only the shape is valid.
   Vector weights(const Block& block);
-  /// fp32.
+  /// fp32, to be added to.
   Vector gradients(const Block& block);
+  /// Gradients, and whether something must be added to them; else all of them must be written.
+  struct Destination {
+    Vector values;
+    bool adds = true;
+  };
+  Destination gradients_to_write(const Block& block);
+  /// Leaves these blocks, ascending, out of clear_gradients(): what comes first in a step
+  /// overwrites them, which saves memory traffic.
+  void overwrite_first(std::vector<Block> blocks);
   /// Stores the gradients of these elements unsharded and outside the buffers of their pieces until
   /// the piece is reduced: the backward-input passes compute them before the buffers exist.
   void store_separately(std::vector<Block> blocks);
@@ -79,6 +88,7 @@ class ParameterRun {
  private:
   std::span<float> own(OwnedMatrix& of, std::size_t piece);
   void clear(OwnedMatrix& m);
+  void clear_stale_gradients(const Block& within);
   RankContext* rank_ = nullptr;
   RunLayout layout_;
   std::int64_t elements_ = 0;
@@ -86,6 +96,11 @@ class ParameterRun {
   std::size_t version_used_ = 0, version_newest_ = 0;  ///< indices into weights_
   OwnedMatrix gradients_;                              ///< [1, n], fp32: all or owned
   bool gradients_are_zero_ = false;
+  struct Overwritten {
+    Block block;
+    bool is_stale = false;  ///< counts as zero, but has not been written in this step
+  };
+  std::vector<Overwritten> overwritten_;
   OwnedMatrix host_gradients_;
   OwnedMatrix master_, first_moment_, second_moment_;                 ///< owned elements
   std::map<std::pair<std::size_t, int>, OwnedMatrix> whole_weights_;  ///< by piece and use

@@ -1,5 +1,7 @@
 #include "executor/parameters/stage_parameters.hpp"
 
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "core/operators/operators.hpp"
 
@@ -37,7 +39,22 @@ ParameterRun StageParameters::make_run(bool expert, const RunLayout& layout, std
   ParameterRun run(rank_, layout, initial);
   if (layout.shards_gradients && layout.splits_backward && !expert)
     run.store_separately(blocks_of_backward_input());
+  // Under the virtual clock kernels are timed one by one, as in the graph, which adds always.
+  if (!layout.shards_gradients && !expert && rank_.queue != nullptr &&
+      rank_.queue->timing() == QueueTiming::kNone)
+    run.overwrite_first(large_matrices());
   return run;
+}
+
+/// Where leaving out a fill saves more time than the launches of those around it take: from a
+/// million elements on, or a 64th of all.
+std::vector<Block> StageParameters::large_matrices() const {
+  const std::int64_t least_elements = std::min(std::int64_t{1} << 20, shards_.dense / 64);
+  std::vector<Block> blocks;
+  for (const ParameterShard& held : shards_.shards)
+    if (!held.expert && held.held.size() == 2 && held.elements() >= least_elements)
+      blocks.push_back({held.offset, held.offset + held.elements()});
+  return blocks;
 }
 
 /// Elements whose gradients are computed by backward-input passes.
@@ -63,10 +80,22 @@ Matrix StageParameters::view(TensorId id, bool is_gradient) {
   const ParameterShard& held = shard(id);
   ParameterRun& run = this->run(held.expert);
   const Block block{held.offset, held.offset + held.elements()};
-  const Vector mine = is_gradient ? run.gradients(block) : run.weights(block);
-  // Vectors are one row; the matrices of experts are stacked.
+  return matrix_of(held, is_gradient ? run.gradients(block) : run.weights(block));
+}
+
+/// Vectors are one row; the matrices of experts are stacked.
+Matrix StageParameters::matrix_of(const ParameterShard& held, const Vector& values) const {
   const std::int64_t columns = held.extent(held.held.size() - 1);
-  return dense_matrix(mine.data, columns == 0 ? 0 : mine.size / columns, columns, mine.dtype);
+  return dense_matrix(values.data, columns == 0 ? 0 : values.size / columns, columns,
+                      values.dtype);
+}
+
+StageParameters::Destination StageParameters::gradient_to_write(TensorId id) {
+  if (id == owned_) return owner_->gradient_to_write(id);
+  const ParameterShard& held = shard(id);
+  const ParameterRun::Destination found =
+      run(held.expert).gradients_to_write({held.offset, held.offset + held.elements()});
+  return {matrix_of(held, found.values), found.adds};
 }
 
 }  // namespace meshwright

@@ -22,7 +22,13 @@ class StageParameters {
   /// The data pointer is null if the weight is sharded over the data-parallel ranks and not
   /// gathered.
   Matrix weight(TensorId id) { return view(id, false); }
-  Matrix gradient(TensorId id) { return view(id, true); }  ///< fp32
+  Matrix gradient(TensorId id) { return view(id, true); }  ///< fp32, to be added to
+  /// A gradient, and whether something must be added to it; else all of it must be written.
+  struct Destination {
+    Matrix gradient;
+    bool adds = true;
+  };
+  Destination gradient_to_write(TensorId id);
   const ParameterShard& shard(TensorId id) const;
   const PartShards& shards() const { return shards_; }
   ParameterRun& run(bool expert) { return expert ? expert_ : dense_; }
@@ -31,6 +37,8 @@ class StageParameters {
  private:
   ParameterRun make_run(bool expert, const RunLayout& layout, std::uint64_t seed);
   std::vector<Block> blocks_of_backward_input() const;
+  std::vector<Block> large_matrices() const;
+  Matrix matrix_of(const ParameterShard& held, const Vector& values) const;
   Matrix view(TensorId id, bool is_gradient);
   RankContext& rank_;
   StageParameters* owner_;
