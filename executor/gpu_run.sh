@@ -22,8 +22,10 @@ make_bundle() {
   local programs=(meshwright kernels_test executor_test gpu_report nccl_smoke)
   # The release build targets Hopper; other architectures get a separate build.
   [[ -z ${MESHWRIGHT_CUDA_ARCHITECTURES:-} ]] || build=$root/build/gpu
+  fetch_headers
   cmake --preset release -S "$root" -B "$build" \
-    "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" >&2 || exit 1
+    "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" \
+    "-DCUDNN_FRONTEND_DIR=$headers/include" "-DCUTLASS_DIR=$headers/cutlass_library/source/include" >&2 || exit 1
   ninja -C "$build" "${programs[@]}" meshwright_cuda >&2 || exit 1
   [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "cannot build the GPU plug-in: nvcc not found"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
@@ -48,6 +50,20 @@ make_bundle() {
     say "exceeds the limit of $most_mib MiB"
     exit 1
   fi
+}
+
+# cuDNN's frontend and CUTLASS, which are header-only, from PyPI.
+headers=$root/build/gpu-headers
+fetch_headers() {
+  local packages=(nvidia-cudnn-frontend==1.32.0 nvidia-cutlass==4.2.0.0)
+  [[ "$(cat "$headers/packages" 2>/dev/null)" != "${packages[*]}" ]] || return 0
+  say "fetching ${packages[*]}"
+  rm -rf "$headers" && mkdir -p "$headers/wheels" && python3 -m venv "$headers/venv" &&
+    "$headers/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps -d "$headers/wheels" \
+      "${packages[@]}" >&2 || { say "cannot fetch ${packages[*]} from PyPI"; exit 1; }
+  local wheel
+  for wheel in "$headers"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$headers" || exit 1; done
+  printf '%s\n' "${packages[*]}" >"$headers/packages"
 }
 
 # All dependencies must be in the bundle, except the C library, cuBLASLt and the driver.
@@ -107,9 +123,18 @@ write_models() {
  "rope_theta": 500000, "max_position_embeddings": 2048, "tie_word_embeddings": true}' >"$out/llama-1b.config.json"
 }
 
+# A cluster of such GPUs. By the wall clock it does not matter which.
+cluster_here() {
+  local name
+  for name in a100 h100 h200 b200; do
+    nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | grep -qi "$name" && echo "dgx-$name" && return
+  done
+  echo dgx-h100
+}
+
 # On one GPU, by the wall clock: kernels run back to back.
 run_job() { # NAME BATCH LENGTH STEPS [OPTIONS]
-  "$bin/meshwright" run --model "$out/$1.config.json" --cluster dgx-h200 --gpus 1 --dtype bf16 --seq "$3" \
+  "$bin/meshwright" run --model "$out/$1.config.json" --cluster "$(cluster_here)" --gpus 1 --dtype bf16 --seq "$3" \
     --micro-batch "$2" --global-batch "$2" --steps "$4" --device cuda --clock wall --json "${@:5}"
 }
 
@@ -160,7 +185,7 @@ step_activity() {
     run_job "$name" "$batch" "$length" 4 --activity "$out/activity-$name.json" >/dev/null &&
       printf '%s, ' "$name" && box_python "$root/executor/gpu_activity.py" "$out/activity-$name.json" || failed=1
   done
-  "$bin/meshwright" run --model "$out/gpt2.config.json" --cluster dgx-h200 --gpus 2 --dp 2 --dtype bf16 --seq 512 \
+  "$bin/meshwright" run --model "$out/gpt2.config.json" --cluster "$(cluster_here)" --gpus 2 --dp 2 --dtype bf16 --seq 512 \
     --micro-batch 2 --global-batch 8 --steps 2 --device cuda --clock wall \
     --activity "$out/activity.json" || failed=1
   return "$failed"
@@ -223,7 +248,7 @@ run_with_nccl() { # STRATEGY
   for rank in 0 1; do
     # shellcheck disable=SC2086
     RANK=$rank NCCL_HOSTID=host$rank timeout 30 "$bin/meshwright" run --model "$out/small-gpt.config.json" \
-      --cluster dgx-h200 --gpus 2 $1 --dtype bf16 --global-batch 8 --micro-batch 2 --seq 256 --steps 3 --device cuda \
+      --cluster "$(cluster_here)" --gpus 2 $1 --dtype bf16 --global-batch 8 --micro-batch 2 --seq 256 --steps 3 --device cuda \
       --clock wall --ranks nccl >"$out/nccl-rank$rank.txt" 2>&1 &
     pids+=($!)
   done

@@ -54,6 +54,27 @@ TEST_P(EmbeddingVariant, ScattersGradientsToTheRowsRead) {
   }
 }
 
+// As in a text: token 4 in more than half of the 217 places, token 0 in exactly the first 32 of the
+// sorted order, tokens 5 to 9 in eight places each, and some of other ranks. Sums are exact.
+TEST_P(EmbeddingVariant, ScattersGradientsOfFrequentTokens) {
+  std::vector<std::int32_t> ids;
+  for (int n = 0; n < 32; ++n) ids.push_back(0);
+  for (int n = 0; n < 8; ++n)
+    for (int id = 5; id < 10; ++id) ids.push_back(id);
+  for (int n = 0; n < 20; ++n) ids.push_back(n % 2 == 0 ? -7 : 50);
+  for (int n = 0; n < 125; ++n) ids.insert(ids.begin() + n, 4);
+  const auto count = std::ssize(ids);
+  ASSERT_EQ(count, 217);
+  for (const std::int64_t columns : {33, 264}) {
+    TestMatrix dy(count, columns, dtype()), table(10, columns), expected(10, columns);
+    dy.random(1), table.random(2), expected.random(2);
+    run_kernel(kernels().embedding_backward, {.dy = dy, .ids = ids, .dtable = table});
+    run_kernel(reference().embedding_backward, {.dy = dy, .ids = ids, .dtable = expected});
+    for (std::int64_t row = 0; row < 10; ++row)
+      for (std::int64_t i = 0; i < columns; ++i) EXPECT_EQ(table(row, i), expected(row, i)) << row;
+  }
+}
+
 MESHWRIGHT_ALL_VARIANTS(EmbeddingVariant);
 
 }  // namespace
