@@ -5,7 +5,7 @@
 #   gpu_run.sh run [--steps NAME,NAME,...] [DIRECTORY]
 #                                       on the GPU machine: run from gpu_bundle/ (built if missing)
 #
-# DIRECTORY gets at most seven files, updated after every step, so that an aborted run keeps its
+# DIRECTORY gets at most eight files, updated after every step, so that an aborted run keeps its
 # results: summary.md, the JSON reports, the device file, and an archive of all logs.
 set -uo pipefail
 
@@ -103,7 +103,7 @@ run_tests() { # PROGRAM FILTER
   ! grep -q '"result": "SKIPPED"' "$out/$1.json" || { say "tests were skipped"; return 1; }
 }
 
-step_report() { "$bin/gpu_report" -o "$out/kernels.json"; }
+step_report() { "$bin/gpu_report" -o "$out/kernels.json" --csv "$out/kernels.csv"; }
 step_torch() { box_python "$root/executor/gpu_torch.py" "$out/torch.json"; }
 
 # Jobs of the steps throughput (Meshwright) and train (PyTorch): name, sequences per step, their length.
@@ -335,7 +335,7 @@ publish() {
       printf '```\n'
     done
   } >"$results/summary.md"
-  for file in kernels.json torch.json train.json throughput.json device.calib.json; do
+  for file in kernels.json kernels.csv torch.json train.json throughput.json device.calib.json; do
     [[ -f $out/$file ]] && cp "$out/$file" "$results/"
   done
   tar -C "$out" --exclude=./inductor --exclude='./activity*.json' -czf "$results/logs.tar.gz" . 2>/dev/null

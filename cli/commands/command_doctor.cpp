@@ -10,6 +10,7 @@
 #include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "executor/calibration/host.hpp"
+#include "executor/transport/nccl.hpp"
 #include "kernels/device/backend_plugin.hpp"
 #include "models/load/load.hpp"
 
@@ -55,7 +56,15 @@ std::string compiler() {
 #endif
 }
 
-/// The GPUs that `run` can use, or why it cannot use any.
+std::string nccl_of(Backend backend) {
+  const NcclTable* nccl = nccl_table(backend);
+  if (nccl == nullptr) return "built without NCCL";
+  if (const std::string missing = nccl->missing(); !missing.empty()) return missing;
+  const int v = nccl->version();  // 22809: 2.28.9
+  return fmt::format("NCCL {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+/// The GPUs that `run` can use and the libraries it uses there, or why it cannot use any.
 std::string gpus() {
   std::vector<std::string> usable, missing;
   for (const BackendTraits& backend : kBackends) {
@@ -67,9 +76,9 @@ std::string gpus() {
     }
     for (int i = 0; i < plugin.exports->device.count(); ++i) {
       const DeviceDescription device = plugin.exports->device.describe(i);
-      usable.push_back(fmt::format("{}, {}, compute capability {}.{}, {}", device.name,
+      usable.push_back(fmt::format("{}, {}, compute capability {}.{}, {}, {}, {}", device.name,
                                    to_text(device.memory), device.major, device.minor,
-                                   device.driver));
+                                   device.driver, device.libraries, nccl_of(backend.backend)));
     }
   }
   if (usable.empty()) return fmt::format("none: {}", fmt::join(missing, "; "));

@@ -159,7 +159,7 @@ void prepare(Running& running, const RunFlags& flags) {
                                running.place->ranks, ranks),
                    fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
-    check_memory(running.graph, ranks_of(flags), running.mpi ? running.mpi->ranks_here() : ranks);
+    check_memory(running.graph, flags, running.mpi ? running.mpi->ranks_here() : ranks);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))

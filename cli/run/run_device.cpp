@@ -18,10 +18,6 @@ Backend backend_of(const std::string& device) {
   return *backend;
 }
 
-bool has_gpu_each(const RunFlags& flags) {
-  return is_gpu(flags.device) && (flags.ranks == "mpi" || flags.ranks == "nccl");
-}
-
 /// Threads share one GPU; processes of a job use one each.
 void check_gpu_flags(const RunFlags& flags) {
   const std::string device = "--device " + flags.device;
@@ -46,6 +42,10 @@ void check_gpu_flags(const RunFlags& flags) {
 }
 
 }  // namespace
+
+bool has_gpu_each(const RunFlags& flags) {
+  return is_gpu(flags.device) && (flags.ranks == "mpi" || flags.ranks == "nccl");
+}
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names;

@@ -15,6 +15,8 @@ namespace meshwright {
 std::vector<std::string> device_names();
 /// Whether tensors are in the memory of a GPU.
 bool is_gpu(const std::string& device);
+/// Whether every rank has a GPU of its own; else all ranks share the first one.
+bool has_gpu_each(const RunFlags& flags);
 /// Choices of --device for which is_gpu() holds: "cuda".
 std::string gpu_names();
 

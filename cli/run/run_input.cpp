@@ -119,15 +119,33 @@ void check_plan(const Job& job, RankKind ranks) {
   throw_if_any(problems);
 }
 
+namespace {
+
+/// Each of `ranks` has a GPU, or all share the first one.
+void check_gpu_memory(const RunFlags& flags, Bytes of_largest, Bytes of_all, int ranks) {
+  const DeviceTable* device = device_of(flags.device);
+  const int sharing = has_gpu_each(flags) ? 1 : ranks;
+  const DeviceDescription gpu = device->describe(0);
+  const Bytes needed = sharing == 1 ? of_largest : of_all;
+  if (needed > gpu.free_memory)
+    refuse_memory(sharing, needed, to_text(gpu.free_memory) + " are free on the GPU " + gpu.name);
+}
+
+}  // namespace
+
 /// Ignores reserved memory, which stands for the driver and libraries of a GPU.
-void check_memory(const TaskGraph& graph, RankKind kind, int ranks_here) {
-  Bytes all;
+void check_memory(const TaskGraph& graph, const RunFlags& flags, int ranks_here) {
+  const RankKind kind = ranks_of(flags);
+  Bytes all, largest;
   for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
     peak[MemoryClass::kReserved] = Bytes();
     all += total(peak);
+    largest = std::max(largest, total(peak));
   }
   const auto ranks = static_cast<std::int64_t>(graph.ranks.size());
   const Bytes needed(all.value / ranks * ranks_here);
+  if (is_gpu(flags.device) && missing_of_device(flags.device).empty())
+    return check_gpu_memory(flags, largest, needed, ranks_here);
   const std::optional<Bytes> available = available_memory();
   if (available && needed > *available)
     refuse_memory(ranks_here, needed, to_text(*available) + " are available on this machine");

@@ -68,8 +68,6 @@ struct NcclTable {
   void (*abort)(void* communicator) = nullptr;
   /// Waits on the host for the stream, at most for the communicator's `watchdog_timeout`.
   void (*wait)(void* communicator, void* stream) = nullptr;
-  /// NCCL's own estimate of an all-reduce (ncclGroupSimulateEnd); negative: not available.
-  Seconds (*estimate_all_reduce)(void* communicator, std::int64_t count, Dtype dtype) = nullptr;
 };
 
 /// Null if there is no plug-in, or it was built without NCCL's header.

@@ -36,7 +36,6 @@ struct Library {
   decltype(&ncclRecv) receive = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
-  decltype(&ncclGroupSimulateEnd) group_simulate_end = nullptr;
   std::string missing;
 };
 
@@ -59,7 +58,6 @@ Library open() {
   opened.find(l.receive, "ncclRecv");
   opened.find(l.group_start, "ncclGroupStart");
   opened.find(l.group_end, "ncclGroupEnd");
-  opened.find_if_there(l.group_simulate_end, "ncclGroupSimulateEnd");
   l.missing = opened.missing();
   return l;
 }
@@ -238,16 +236,6 @@ void wait(void* communicator, void* stream) {
   });
 }
 
-Seconds estimate_all_reduce(void* communicator, std::int64_t count, Dtype dtype) {
-  Joined& j = joined(communicator);
-  if (library().group_simulate_end == nullptr) return Seconds(-1);
-  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
-  if (library().group_start() != ncclSuccess) return Seconds(-1);
-  library().all_reduce(nullptr, nullptr, size_of(count), type_of(dtype), ncclSum, j.comm, nullptr);
-  if (library().group_simulate_end(&info) != ncclSuccess) return Seconds(-1);
-  return Seconds(1e-6 * static_cast<double>(info.estimatedTime));
-}
-
 NcclTable make_table() {
   NcclTable t;
   t.missing = [] { return library().missing; };
@@ -276,7 +264,6 @@ NcclTable make_table() {
   t.check = check;
   t.abort = abort;
   t.wait = wait;
-  t.estimate_all_reduce = estimate_all_reduce;
   return t;
 }
 

@@ -246,6 +246,13 @@ void* writable(const void* data) { return const_cast<void*>(data); }
 
 }  // namespace
 
+std::string cudnn_version() {
+  if (!is_there()) return "cuDNN not found";
+  const std::size_t v = fe::detail::get_backend_version();  // 91900: 9.19.0
+  return "cuDNN " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
+         std::to_string(v % 100);
+}
+
 bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
   if (!is_there() || !fits(a.shape)) return false;
   for (const ConstMatrix& m : {a.q, a.k, a.v, ConstMatrix(a.out)})

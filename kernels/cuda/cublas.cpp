@@ -231,6 +231,12 @@ bool multiply_by_cublas(cudaStream_t stream, const Gemm& g, std::byte* workspace
   check_blas(multiply_by(*algorithm, call, g, stream, workspace), "cublasLtMatmul");
   return true;
 }
+std::string cublas_version() {
+  const std::size_t v = cublasLtGetVersion();  // 130100: 13.1.0
+  return "cuBLASLt " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
+         std::to_string(v % 100);
+}
+
 void multiply_by_cublas_or_throw(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
   if (!multiply_by_cublas(stream, g, workspace))
     check_blas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");

@@ -73,6 +73,13 @@ std::string hex_of(const cudaUUID_t& uuid) {
   return text;
 }
 
+#ifndef MESHWRIGHT_CUDNN
+std::string cudnn_version() { return "built without cuDNN"; }
+#endif
+#ifndef MESHWRIGHT_CUTLASS
+std::string cutlass_version() { return "built without CUTLASS"; }
+#endif
+
 DeviceDescription describe(int device) {
   cudaDeviceProp properties{};
   MESHWRIGHT_CUDA(cudaGetDeviceProperties(&properties, device));
@@ -95,6 +102,7 @@ DeviceDescription describe(int device) {
   d.minor = properties.minor;
   d.identity = hex_of(properties.uuid);
   d.driver = "driver for CUDA " + version(driver) + ", runtime " + version(runtime);
+  d.libraries = cublas_version() + ", " + cudnn_version() + ", " + cutlass_version();
   return d;
 }
 

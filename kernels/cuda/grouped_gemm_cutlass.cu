@@ -7,6 +7,7 @@
 // Warnings of CUTLASS's headers are not ours.
 #pragma nv_diag_suppress 20012, 20013, 20014, 20015, 186, 177
 #include <cute/tensor.hpp>
+#include <cutlass/version.h>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/epilogue/thread/linear_combination.h>
 #include <cutlass/gemm/collective/collective_builder.hpp>
@@ -196,6 +197,11 @@ bool is_aligned(const ConstMatrix& m, Dtype dtype) {
 }
 
 }  // namespace
+
+std::string cutlass_version() {
+  return "CUTLASS " + std::to_string(CUTLASS_MAJOR) + "." + std::to_string(CUTLASS_MINOR) + "." +
+         std::to_string(CUTLASS_PATCH) + (this_chip().is_hopper ? "" : ", for Hopper only");
+}
 
 bool fits_cutlass(const GroupedGemm& g) {
   return this_chip().is_hopper && !g.y.empty() && g.x.columns > 0 && g.bias.empty() &&

@@ -25,6 +25,11 @@ Bytes scratch(const SquaredNorm& a);
 
 KernelTable table();
 
+/// Names and versions of the libraries in use, or why one is not used.
+std::string cublas_version();
+std::string cudnn_version();
+std::string cutlass_version();
+
 // ---- shared by all kernels ----------------------------------------------------------------
 
 /// Keeps the stream busy for `time` with a single thread. Defined in elementwise.cu.

@@ -3,15 +3,19 @@
 /// fastest algorithm of cuBLASLt; of attention and grouped GEMM: the fastest GEMM. Times are
 /// medians of ten rounds, by events, on random data in buffers larger than the L2 cache.
 ///
-///   gpu_report [--quick] [-o results.json]      prints a Markdown table
+///   gpu_report [--quick] [-o results.json] [--csv kernels.csv]      prints a Markdown table
+///
+/// The CSV is the input of `meshwright fit` (simulator/fit/measured_kernels.hpp).
 ///
 /// Exits with 4 if no device can be used.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -165,8 +169,16 @@ struct Row {
   std::string what;
   double microseconds, achieved, bound;
   std::string unit;
+  std::string op = {};  ///< as in the CSV; empty: not written there
+  std::map<std::string, std::int64_t> sizes = {};  ///< by column of the CSV
 };
 std::vector<Row> rows;
+
+/// Names the last row for the CSV.
+void name_for_csv(std::string op, std::map<std::string, std::int64_t> sizes) {
+  rows.back().op = std::move(op);
+  rows.back().sizes = std::move(sizes);
+}
 
 double copy_rate = 0;     ///< bytes/s, read and written
 double product_rate = 0;  ///< flop/s of the largest product
@@ -219,16 +231,22 @@ void measure_elementwise() {
   const KernelTable& k = cuda().kernels;
   const Tensor a(kTokens, kHidden), b(kTokens, kHidden), y(kTokens, kHidden);
   const double size = 2.0 * kTokens * kHidden;
+  const std::map<std::string, std::int64_t> sizes{{"tokens", kTokens}, {"hidden", kHidden}};
   stream_row("add, bf16", k.add, {.a = a, .b = b, .y = y}, 3 * size);
+  name_for_csv("add", sizes);
   stream_row("GELU, bf16", k.activation_forward, {.x = a, .up = {}, .y = y}, 2 * size);
+  name_for_csv("activation", sizes);
   stream_row("GELU backward, bf16", k.activation_backward,
              {.x = a, .up = {}, .dy = b, .dx = y, .dup = {}}, 3 * size);
+  name_for_csv("activation_backward", sizes);
   const auto swiglu = ActivationFunction::kSwiGlu;
   stream_row("SwiGLU, bf16", k.activation_forward, {.function = swiglu, .x = a, .up = b, .y = y},
              3 * size);
+  name_for_csv("gated_activation", sizes);
   const Tensor dup(kTokens, kHidden), dy(kTokens, kHidden);
   stream_row("SwiGLU backward, bf16", k.activation_backward,
              {.function = swiglu, .x = a, .up = b, .dy = dy, .dx = y, .dup = dup}, 5 * size);
+  name_for_csv("gated_activation_backward", sizes);
   const Tensor wide(kTokens, kHidden, Dtype::kFp32);
   stream_row("cast bf16 to fp32", k.cast, {.x = a, .y = wide}, 3 * size);
   stream_row("reduce bf16 into bf16", k.reduce, {.into = y, .from = a}, 3 * size);
@@ -250,6 +268,7 @@ void measure_norms() {
         "layer norm" + of, k.norm_forward,
         {.x = x, .weight = weight, .bias = weight, .y = y, .mean = mean, .inverse_deviation = r},
         2 * size);
+    name_for_csv("norm", {{"tokens", tokens}, {"hidden", hidden}});
     stream_row("layer norm backward" + of, k.norm_backward_input,
                {.x = x, .dy = dy, .weight = weight, .mean = mean, .inverse_deviation = r, .dx = y},
                3 * size);
@@ -276,6 +295,7 @@ void measure_ends() {
   stream_row("cross-entropy, bf16", k.cross_entropy_forward,
              {.shard = shard, .targets = targets, .maximum = maximum, .sum = sum, .loss = loss},
              size);
+  name_for_csv("cross_entropy", {{"tokens", kRows}, {"n", kWords}});
   stream_row(
       "cross-entropy gradient, bf16", k.cross_entropy_gradient,
       {.shard = shard, .targets = targets, .maximum = maximum, .sum = sum, .dlogits = gradient},
@@ -286,6 +306,7 @@ void measure_ends() {
   const double rows_size = 2.0 * kTokens * kHidden;
   stream_row("embedding, bf16", k.embedding_forward, {.table = table, .ids = ids, .y = y},
              2 * rows_size);
+  name_for_csv("embedding", {{"tokens", kTokens}, {"hidden", kHidden}});
   stream_row("embedding backward, bf16 to fp32", k.embedding_backward,
              {.dy = y, .ids = ids, .dtable = dtable}, 5 * rows_size);
 }
@@ -369,6 +390,7 @@ void measure_products() {
     add(fmt::format("GEMM {} x {} x {} {}{}, bf16", p.m, p.n, p.k, p.transpose_a ? "T" : "N",
                     p.transpose_b ? "T" : "N"),
         time, flop, bound, "flop/s");
+    name_for_csv("gemm", {{"m", p.m}, {"n", p.n}, {"k", p.k}});
   }
 }
 
@@ -390,6 +412,8 @@ void measure_expert_products() {
       time_of(cuda().kernels.grouped_gemm, {.x = x, .weights = weights, .y = y, .offsets = firsts},
               2),
       flop, product_rate, "flop/s");
+  name_for_csv("grouped_gemm",
+               {{"experts", kExperts}, {"m", kRows / kExperts}, {"n", kOut}, {"k", kIn}});
   const Tensor dx(kRows, kIn);
   add("grouped GEMM input gradient" + of,
       time_of(cuda().kernels.grouped_gemm,
@@ -422,7 +446,11 @@ void measure_attention(std::int64_t length, std::int64_t size) {
       time_of(cuda().kernels.attention_forward,
               {.shape = s, .q = q, .k = k, .v = v, .out = out, .log_sum_exp = sums}, 3);
   const std::string of = fmt::format(" {} keys, head size {}, causal, bf16", length, size);
+  const std::map<std::string, std::int64_t> sizes{
+      {"batch", tokens / length}, {"heads", heads},   {"kv_heads", heads}, {"head_dim", size},
+      {"seq_q", length},          {"seq_kv", length}, {"causal", 1}};
   add("attention forward," + of, forward, flop, product_rate, "flop/s");
+  name_for_csv("attention_forward", sizes);
   const Seconds delta_time = time_of(cuda().kernels.attention_delta,
                                      {.shape = s, .out = out, .dout = dout, .delta = delta}, 3);
   const Seconds backward = time_of(cuda().kernels.attention_backward,
@@ -440,6 +468,7 @@ void measure_attention(std::int64_t length, std::int64_t size) {
                                    3);
   add("attention backward," + of, Seconds(delta_time.value + backward.value), 2.5 * flop,
       product_rate, "flop/s");
+  name_for_csv("attention_backward", sizes);
 }
 
 // ---- output -----------------------------------------------------------------------------------
@@ -465,11 +494,31 @@ void write_json(const std::string& file) {
                       << "\n";
 }
 
+void write_csv(const std::string& file) {
+  constexpr std::array kColumns{"m",        "n",     "k",      "batch",  "heads",  "kv_heads",
+                                "head_dim", "seq_q", "seq_kv", "causal", "tokens", "hidden",
+                                "experts"};
+  std::ofstream out(file);
+  out << "device,software,method,op,dtype";
+  for (const char* column : kColumns) out << ',' << column;
+  out << ",time_us,note\n";
+  for (const Row& r : rows) {
+    if (r.op.empty()) continue;
+    out << fmt::format("{},Meshwright,burst,{},bf16", cuda().device.describe(0).name, r.op);
+    for (const char* column : kColumns) {
+      const auto found = r.sizes.find(column);
+      out << ',' << (found == r.sizes.end() ? "" : std::to_string(found->second));
+    }
+    out << fmt::format(",{:.2f},\"{}\"\n", r.microseconds, r.what);
+  }
+}
+
 int report(const std::vector<std::string>& arguments) {
-  std::string file;
+  std::string file, csv;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--quick") rounds = 3;
     if (arguments[i] == "-o" && i + 1 < arguments.size()) file = arguments[++i];
+    if (arguments[i] == "--csv" && i + 1 < arguments.size()) csv = arguments[++i];
   }
   if (!backend_plugin(Backend::kCuda).missing.empty()) {
     fmt::print(stderr, "error: {}\n", backend_plugin(Backend::kCuda).missing);
@@ -492,6 +541,7 @@ int report(const std::vector<std::string>& arguments) {
   measure_experts();
   fmt::print("\nachieved and bound in GB/s, for GEMM and attention in TFLOP/s\n");
   if (!file.empty()) write_json(file);
+  if (!csv.empty()) write_csv(csv);
   return 0;
 }
 

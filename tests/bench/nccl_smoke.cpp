@@ -1,8 +1,7 @@
 /// Smoke test of NCCL with two processes as ranks: on two GPUs, or both on one GPU, which NCCL
 /// allows if they claim to be different hosts (NCCL_HOSTID, since 2.18). Results of collectives are
 /// compared with exact sums; then one rank exits and the other must detect that within its watchdog
-/// timeout. With two GPUs of a type in a cluster file, NCCL's estimates of all-reduce times are
-/// printed next to the simulator's; nothing is timed.
+/// timeout.
 ///
 ///   nccl_smoke        exits with 0, 1 (failed) or 4 (no device or no NCCL)
 #include <fcntl.h>
@@ -14,15 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/device/backend_plugin.hpp"
-#include "models/load/load.hpp"
-#include "models/text/presets.hpp"
-#include "simulator/cost/nccl_model.hpp"
 
 namespace meshwright {
 namespace {
@@ -50,38 +45,6 @@ bool all_equal(const DeviceTable& device, const void* memory, std::int64_t count
   for (const float x : host)
     if (x != value) return false;
   return true;
-}
-
-/// Estimate by the simulator's restatement of NCCL's tuning model, for two GPUs of one node; none
-/// if no cluster file has such GPUs.
-std::optional<Seconds> own_estimate(const std::string& device, Bytes bytes) {
-  for (const auto& [name, cluster_name] : {std::pair{"A100", "dgx-a100"},
-                                           {"H100", "dgx-h100"},
-                                           {"H200", "dgx-h200"},
-                                           {"B200", "dgx-b200"}}) {
-    if (device.find(name) == std::string::npos) continue;
-    const Cluster cluster = cluster_from_toml(find_cluster(cluster_name));
-    const NodeModel& node = cluster.nodes.begin()->second;
-    const NcclGroup group = nccl_group_of(cluster.devices.at(node.device), node, {.ranks = 2});
-    return nccl_choice(group, CollectiveKind::kAllReduce, bytes).time;
-  }
-  return std::nullopt;
-}
-
-/// Prints NCCL's own estimates (ncclGroupSimulateEnd, since 2.22) next to ours. Nothing is sent.
-void say_estimates(const NcclTable& nccl, void* comm, int rank) {
-  const DeviceTable& device = backend_plugin(Backend::kCuda).exports->device;
-  const std::string name = device.count() > 1 ? device.describe(0).name : "";
-  for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20,
-                                   std::int64_t{1} << 24, std::int64_t{1} << 28}) {
-    const Seconds time = nccl.estimate_all_reduce(comm, bytes / 4, Dtype::kFp32);
-    if (rank != 0) continue;
-    if (time.value < 0) return fmt::print("this version of NCCL has no estimates\n");
-    const std::optional<Seconds> ours = own_estimate(name, Bytes(bytes));
-    fmt::print("all-reduce of {} bytes: NCCL estimates {:.1f} us{}\n", bytes, 1e6 * time.value,
-               ours ? fmt::format(", the simulator {:.1f} us", 1e6 * ours->value) : "");
-  }
-  std::fflush(stdout);
 }
 
 /// Sets variables that NCCL reads on first use.
@@ -137,7 +100,6 @@ int be_rank(int rank, const std::string& file) {
     fmt::print("all collectives give the expected results\n");
     std::fflush(stdout);
   }
-  say_estimates(nccl, comm, rank);
   if (rank == 1) ::_exit(wrong == 0 ? 0 : 1);  // without closing the communicator
   try {
     nccl.all_reduce(comm, from, to, kCount, Dtype::kFp32, Reduction::kSum, nullptr);
@@ -146,6 +108,7 @@ int be_rank(int rank, const std::string& file) {
     ++wrong;
   } catch (const RuntimeFailure& failure) {
     fmt::print("detected: {}\n", failure.diagnostic().what);
+    std::fflush(stdout);
   }
   ::_exit(wrong == 0 ? 0 : 1);  // the communicator is broken: no clean shutdown is possible
 }
