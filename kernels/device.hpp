@@ -21,7 +21,8 @@ struct DeviceDescription {
   int major = 0, minor = 0;   ///< compute capability
   std::string identity = {};  ///< UUID; distinguishes identical cards
   std::string driver = {};    ///< versions of the driver and of the CUDA runtime
-  std::string libraries = {};  ///< those that kernels use, with versions: "cuBLASLt 13.1.0, no cuDNN"
+  std::string libraries =
+      {};  ///< those that kernels use, with versions: "cuBLASLt 13.1.0, no cuDNN"
 };
 
 struct DeviceTable {

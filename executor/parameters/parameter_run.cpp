@@ -145,8 +145,7 @@ void ParameterRun::clear_stale_gradients(const Block& range) {
   for (Overwritten& one : overwritten_) {
     if (!one.is_stale || one.block.end <= range.begin || range.end <= one.block.begin) continue;
     one.is_stale = false;
-    rank_->run(rank_->kernels.fill,
-               {.y = within(flat(gradients_.view()), one.block), .value = 0});
+    rank_->run(rank_->kernels.fill, {.y = within(flat(gradients_.view()), one.block), .value = 0});
   }
 }
 

@@ -86,8 +86,7 @@ Matrix StageParameters::view(TensorId id, bool is_gradient) {
 /// Vectors are one row; the matrices of experts are stacked.
 Matrix StageParameters::matrix_of(const ParameterShard& held, const Vector& values) const {
   const std::int64_t columns = held.extent(held.held.size() - 1);
-  return dense_matrix(values.data, columns == 0 ? 0 : values.size / columns, columns,
-                      values.dtype);
+  return dense_matrix(values.data, columns == 0 ? 0 : values.size / columns, columns, values.dtype);
 }
 
 StageParameters::Destination StageParameters::gradient_to_write(TensorId id) {

@@ -130,7 +130,8 @@ double GradientNorm::squared_norm(StageParameters& parameters, int chunk_replica
       continue;
     }
     parts.push_back({.shard = &shard, .range = range, .is_whole = copies.empty()});
-    for (const Block& block : copies) parts.push_back({.shard = &shard, .range = block, .is_copy = true});
+    for (const Block& block : copies)
+      parts.push_back({.shard = &shard, .range = block, .is_copy = true});
   }
   OwnedMatrix norms = rank_.numbers(std::ssize(parts));
   rank_.run(rank_.kernels.fill, {.y = flat(norms.view()), .value = 0});

@@ -41,7 +41,14 @@ bool is_there() {
 }
 
 enum Tensor : std::int64_t {
-  kQuery = 1, kKey, kValue, kOut, kStatistics, kOutGradient, kQueryGradient, kKeyGradient,
+  kQuery = 1,
+  kKey,
+  kValue,
+  kOut,
+  kStatistics,
+  kOutGradient,
+  kQueryGradient,
+  kKeyGradient,
   kValueGradient
 };
 
@@ -96,10 +103,8 @@ Layout statistics_layout(const AttentionShape& s) {
 
 using Attributes = std::shared_ptr<fe::graph::Tensor_attributes>;
 Attributes input(Plan& plan, Tensor uid, const Layout& layout) {
-  return plan.graph.tensor(fe::graph::Tensor_attributes()
-                               .set_uid(uid)
-                               .set_dim(layout.dim)
-                               .set_stride(layout.stride));
+  return plan.graph.tensor(
+      fe::graph::Tensor_attributes().set_uid(uid).set_dim(layout.dim).set_stride(layout.stride));
 }
 void set_output(const Attributes& tensor, Tensor uid, const Layout& layout) {
   tensor->set_output(true).set_uid(uid).set_dim(layout.dim).set_stride(layout.stride);
@@ -267,8 +272,8 @@ bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
 
 bool run_by_cudnn(cudaStream_t stream, const AttentionBackward& a) {
   if (!is_there() || !fits(a.shape) || a.out.empty() || a.accumulate) return false;
-  for (const ConstMatrix& m : {a.q, a.k, a.v, a.out, a.dout, ConstMatrix(a.dq), ConstMatrix(a.dk),
-                               ConstMatrix(a.dv)})
+  for (const ConstMatrix& m :
+       {a.q, a.k, a.v, a.out, a.dout, ConstMatrix(a.dq), ConstMatrix(a.dk), ConstMatrix(a.dv)})
     if (!is_aligned(m)) return false;
   return run_plan(stream, a,
                   {{kQuery, writable(a.q.data)},

@@ -4,7 +4,8 @@
 namespace meshwright::cuda {
 namespace {
 
-/// One warp per query of each head. Query `index` in row order, heads fastest, so that adjacent warps read adjacent columns.
+/// One warp per query of each head. Query `index` in row order, heads fastest, so that adjacent
+/// warps read adjacent columns.
 struct Query {
   std::int64_t row, column, statistic;
   int head;

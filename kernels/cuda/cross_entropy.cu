@@ -57,8 +57,7 @@ __device__ void for_each_pack(const View& logits, std::int64_t row, std::int64_t
     for (; i + (kAtOnce - 1) * kStep < whole; i += kAtOnce * kStep) {
       StoredPack<kBf16> stored[kAtOnce];
 #pragma unroll
-      for (int p = 0; p < kAtOnce; ++p)
-        stored[p] = load_stored<kBf16>(logits, row, i + p * kStep);
+      for (int p = 0; p < kAtOnce; ++p) stored[p] = load_stored<kBf16>(logits, row, i + p * kStep);
 #pragma unroll
       for (int p = 0; p < kAtOnce; ++p) take(unpacked(stored[p]), i + p * kStep, kPack);
     }
@@ -75,9 +74,8 @@ template <Rows kRows>
 __device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t tokens,
                               Softmax* shared) {
   Softmax s{-kInfinity, 0.0F};
-  for_each_pack<kRows>(logits, row, tokens, [&](const Pack& x, std::int64_t, int count) {
-    s = with_pack(s, x, count);
-  });
+  for_each_pack<kRows>(logits, row, tokens,
+                       [&](const Pack& x, std::int64_t, int count) { s = with_pack(s, x, count); });
 #pragma unroll
   for (int lane = kWarp / 2; lane > 0; lane /= 2)
     s = merged(s, {__shfl_xor_sync(0xFFFFFFFFU, s.maximum, lane),
@@ -206,8 +204,8 @@ void launch_by_rows(cudaStream_t stream, Rows rows, std::int64_t count, AnyRows*
   kernel<<<grid_of(count), kThreads, 0, stream>>>(arguments...);
   check_launch();
 }
-#define MESHWRIGHT_LAUNCH_BY_ROWS(kernel, stream, rows, count, ...)                     \
-  launch_by_rows(stream, rows, count, kernel<Rows::kAny>, kernel<Rows::kPlainBf16>,     \
+#define MESHWRIGHT_LAUNCH_BY_ROWS(kernel, stream, rows, count, ...)                 \
+  launch_by_rows(stream, rows, count, kernel<Rows::kAny>, kernel<Rows::kPlainBf16>, \
                  kernel<Rows::kPlainFp32>, __VA_ARGS__)
 
 }  // namespace
@@ -215,8 +213,8 @@ void launch_by_rows(cudaStream_t stream, Rows rows, std::int64_t count, AnyRows*
 void run(const Launch& launch, const CrossEntropyMaximum& a) {
   const std::int64_t rows = a.shard.logits.rows;
   if (rows == 0) return;
-  MESHWRIGHT_LAUNCH_BY_ROWS(maximum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
-                            shard_of(a.shard), a.maximum.data());
+  MESHWRIGHT_LAUNCH_BY_ROWS(maximum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)),
+                            rows, shard_of(a.shard), a.maximum.data());
 }
 
 void run(const Launch& launch, const CrossEntropySum& a) {
@@ -238,18 +236,23 @@ void run(const Launch& launch, const CrossEntropyLoss& a) {
 void run(const Launch& launch, const CrossEntropyForward& a) {
   const std::int64_t rows = a.shard.logits.rows;
   if (rows == 0) return;
-  MESHWRIGHT_LAUNCH_BY_ROWS(forward_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
-                            shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(),
-                            a.loss.data());
+  MESHWRIGHT_LAUNCH_BY_ROWS(forward_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)),
+                            rows, shard_of(a.shard), a.targets.data(), a.maximum.data(),
+                            a.sum.data(), a.loss.data());
 }
 
 void run(const Launch& launch, const CrossEntropyGradient& a) {
   const ConstMatrix& logits = a.shard.logits;
   if (logits.empty()) return;
-  const Gradient gradient{shard_of(a.shard), logits.columns, a.targets.data(), a.maximum.data(),
-                          a.sum.data(),      a.scale,        view_of(ConstMatrix(a.dlogits))};
-  MESHWRIGHT_LAUNCH_BY_ROWS(gradient_kernel, stream_of(launch),
-                            rows_of(gradient.shard.logits), logits.rows, gradient);
+  const Gradient gradient{shard_of(a.shard),
+                          logits.columns,
+                          a.targets.data(),
+                          a.maximum.data(),
+                          a.sum.data(),
+                          a.scale,
+                          view_of(ConstMatrix(a.dlogits))};
+  MESHWRIGHT_LAUNCH_BY_ROWS(gradient_kernel, stream_of(launch), rows_of(gradient.shard.logits),
+                            logits.rows, gradient);
 }
 
 }  // namespace meshwright::cuda

@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kMapThreads) lookup_kernel(const Lookup a) {
   store_pack(a.y, n, column, count, y);
 }
 
-// Positions sorted by token ID are cut into chunks of kChunk. A token's part of a chunk is summed by
-// one warp per 256 columns, which adds it to the table if it is all of the token. The parts of
+// Positions sorted by token ID are cut into chunks of kChunk. A token's part of a chunk is summed
+// by one warp per 256 columns, which adds it to the table if it is all of the token. The parts of
 // tokens in several chunks, such as the most frequent ones of a text, are stored instead, and then
 // summed in order by a second kernel.
 constexpr std::int64_t kChunk = 32;

@@ -16,8 +16,7 @@ Dtype operand_dtype(const Gemm& g) {
   return g.a.dtype == Dtype::kFp32 && g.b.dtype == Dtype::kFp32 ? Dtype::kFp32 : Dtype::kBf16;
 }
 bool is_aligned(const ConstMatrix& m) {
-  return alignment_of(m.data) >= 16 &&
-         leading_dimension(m) * bytes_per_element(m.dtype) % 16 == 0;
+  return alignment_of(m.data) >= 16 && leading_dimension(m) * bytes_per_element(m.dtype) % 16 == 0;
 }
 /// Otherwise cuBLASLt rounds to bf16 before it adds the bias.
 bool has_exact_epilogue(const Gemm& g) {

@@ -6,12 +6,12 @@
 
 // Warnings of CUTLASS's headers are not ours.
 #pragma nv_diag_suppress 20012, 20013, 20014, 20015, 186, 177
-#include <cute/tensor.hpp>
-#include <cutlass/version.h>
-#include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/epilogue/thread/linear_combination.h>
-#include <cutlass/gemm/collective/collective_builder.hpp>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
+#include <cutlass/version.h>
+#include <cute/tensor.hpp>
+#include <cutlass/epilogue/collective/collective_builder.hpp>
+#include <cutlass/gemm/collective/collective_builder.hpp>
 #include <cutlass/gemm/dispatch_policy.hpp>
 #include <cutlass/gemm/group_array_problem_shape.hpp>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
@@ -32,7 +32,7 @@ template <class LayoutOfA, class LayoutOfB, class ResultType>
 struct Kernel {
   using Tile = cute::Shape<cute::_128, cute::_256, cute::_64>;
   using Cluster = cute::Shape<cute::_2, cute::_1, cute::_1>;
-  static constexpr int kAlignment = 8;                             // elements of 16 bytes
+  static constexpr int kAlignment = 8;  // elements of 16 bytes
   static constexpr int kResultAlignment = 16 / sizeof(ResultType);
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
@@ -96,7 +96,7 @@ struct Operands {
   const void *a, *b;
   void* c;
   std::int64_t stride_a, stride_b, stride_c;
-  std::int64_t height, width, depth;  ///< of an expert; the one given by its rows is ignored
+  std::int64_t height, width, depth;      ///< of an expert; the one given by its rows is ignored
   std::int64_t b_of_expert, c_of_expert;  ///< rows of b and c per expert, if they are stacked
   const std::int64_t* offsets;
   std::int64_t experts;
@@ -135,8 +135,8 @@ const Chip& this_chip() {
   if (chip.multiprocessors > 0 && chip.device == device) return chip;
   int major = 0;
   MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&chip.multiprocessors, cudaDevAttrMultiProcessorCount,
-                                         device));
+  MESHWRIGHT_CUDA(
+      cudaDeviceGetAttribute(&chip.multiprocessors, cudaDevAttrMultiProcessorCount, device));
   chip.device = device, chip.is_hopper = major == 9;
   return chip;
 }
@@ -223,21 +223,20 @@ Bytes scratch_of_cutlass(const GroupedGemmWeight& g) {
 }
 
 void run_by_cutlass(const Launch& launch, const GroupedGemm& g) {
-  const Operands operands{
-      .a = g.x.data,
-      .b = g.weights.data,
-      .c = g.y.data,
-      .stride_a = g.x.stride,
-      .stride_b = g.weights.stride,
-      .stride_c = g.y.stride,
-      .height = 0,
-      .width = g.y.columns,
-      .depth = g.x.columns,
-      .b_of_expert = g.transpose_weights ? g.y.columns : g.x.columns,
-      .c_of_expert = 0,
-      .offsets = g.offsets.data(),
-      .experts = expert_count(g.offsets),
-      .sums_rows = false};
+  const Operands operands{.a = g.x.data,
+                          .b = g.weights.data,
+                          .c = g.y.data,
+                          .stride_a = g.x.stride,
+                          .stride_b = g.weights.stride,
+                          .stride_c = g.y.stride,
+                          .height = 0,
+                          .width = g.y.columns,
+                          .depth = g.x.columns,
+                          .b_of_expert = g.transpose_weights ? g.y.columns : g.x.columns,
+                          .c_of_expert = 0,
+                          .offsets = g.offsets.data(),
+                          .experts = expert_count(g.offsets),
+                          .sums_rows = false};
   if (g.transpose_weights)
     run_kernel<InputGradient>(launch, operands, false);
   else

@@ -32,7 +32,8 @@ struct Threads {
 Threads threads_for(std::int64_t width) {
   MW_CHECK(width <= kMaxColumns);
   const std::int64_t packs = ceil_divide(width, kPack);
-  const int kept = packs <= std::int64_t{most_threads(kFewPacks)} * kFewPacks ? kFewPacks : kManyPacks;
+  const int kept =
+      packs <= std::int64_t{most_threads(kFewPacks)} * kFewPacks ? kFewPacks : kManyPacks;
   const auto across = static_cast<unsigned>(round_up(ceil_divide(packs, kept), kWarp));
   return {across, across < 128 ? 128 / across : 1, kept};
 }
@@ -62,8 +63,7 @@ __device__ void load_row(const View& x, const Groups::Start& at, std::int64_t wi
   for (int p = 0; p < kPacks; ++p) {
     const std::int64_t i = first + p * step;
     packs[p] = PackOf<kPlain>{};
-    if (i < width)
-      packs[p] = load_as<kPlain>(x, {at.row, at.column + i, pack_count(width, i)});
+    if (i < width) packs[p] = load_as<kPlain>(x, {at.row, at.column + i, pack_count(width, i)});
   }
 }
 /// An absent view counts as plain.
@@ -193,8 +193,7 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
     Pack dx{};
     if (a.accumulate) dx = unpacked(load_as<kPlain>(a.dx, {at.row, at.column + i, count}));
 #pragma unroll
-    for (int e = 0; e < kPack; ++e)
-      dx.v[e] += r * (t.g.v[e] - mean_g - t.xhat.v[e] * mean_g_xhat);
+    for (int e = 0; e < kPack; ++e) dx.v[e] += r * (t.g.v[e] - mean_g - t.xhat.v[e] * mean_g_xhat);
     store_pack(a.dx, at.row, at.column + i, count, dx);
   }
 }
@@ -248,8 +247,8 @@ void run(const Launch& launch, const NormForward& a) {
   work.mean = work.centered && !a.mean.empty() ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const bool plain = is_plain(work.x, groups) && is_plain(work.weight, groups) &&
-                     is_plain(work.bias, groups);
+  const bool plain =
+      is_plain(work.x, groups) && is_plain(work.weight, groups) && is_plain(work.bias, groups);
   const auto kernel =
       t.packs == kFewPacks
           ? (plain ? norm_forward_kernel<kFewPacks, true> : norm_forward_kernel<kFewPacks, false>)

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "core/base/error.hpp"
-#include "core/base/parse_quantity.hpp"
+#include <array>
+#include <charconv>
 
 namespace meshwright {
 
@@ -33,38 +32,38 @@ std::string key_text(std::string_view key) {
 
 namespace {
 
-/// The shortest text in the customary unit if it reads back exactly, else in base units.
-struct UnitText {
-  double factor;
-  std::string_view name, base;
-};
-constexpr UnitText kRate{1e9, "GB/s", "B/s"}, kFlopRate{1e12, "TFLOP/s", "FLOP/s"},
-    kTime{1e6, "us", "s"};
+/// The shortest decimal number without exponent that is nearest to value x 10^shift.
+std::string decimal_text(double value, int shift) {
+  std::array<char, 32> buffer{};
+  const char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                  std::chars_format::scientific)
+                        .ptr;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
+  const std::size_t e = text.find('e');
+  std::string digits(text.substr(0, e));
+  std::erase(digits, '.');
+  int exponent = 0;
+  const std::size_t first = e + (text[e + 1] == '+' ? 2 : 1);
+  std::from_chars(text.data() + first, end, exponent);
+  const int before_point = exponent + shift + 1;  // digits
+  if (before_point <= 0)
+    return "0." + std::string(static_cast<std::size_t>(-before_point), '0') + digits;
+  const auto whole = static_cast<std::size_t>(before_point);
+  if (digits.size() <= whole) return digits + std::string(whole - digits.size(), '0');
+  return digits.substr(0, whole) + "." + digits.substr(whole);
+}
 
-template <class Parse>
-std::string quantity(double value, double in_unit, const UnitText& unit, Parse parse) {
-  constexpr int kMostDecimals = 15;
-  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
-    const std::string text = fmt::format("{:.{}f} {}", in_unit, decimals, unit.name);
-    try {
-      if (parse(text, "").value == value) return toml_quoted(text);
-    } catch (const InputError&) {  // zero, or more digits than a quantity allows
-    }
-  }
-  return toml_quoted(fmt::format("{} {}", value, unit.base));
+/// In a customary unit, so that it reads back exactly: readers append the unit's power of ten to
+/// the number's text.
+std::string quantity(double value, int shift, std::string_view unit) {
+  return toml_quoted(fmt::format("{} {}", value == 0 ? "0" : decimal_text(value, shift), unit));
 }
 
 }  // namespace
 
-std::string text_of(BytesPerSecond rate) {
-  return quantity(rate.value, rate.value / kRate.factor, kRate, parse_bandwidth);
-}
-std::string text_of(FlopsPerSecond rate) {
-  return quantity(rate.value, rate.value / kFlopRate.factor, kFlopRate, parse_flop_rate);
-}
-std::string text_of(Seconds time) {
-  return quantity(time.value, time.value * kTime.factor, kTime, parse_seconds);
-}
+std::string text_of(BytesPerSecond rate) { return quantity(rate.value, -9, "GB/s"); }
+std::string text_of(FlopsPerSecond rate) { return quantity(rate.value, -12, "TFLOP/s"); }
+std::string text_of(Seconds time) { return quantity(time.value, 6, "us"); }
 std::string text_of(Bytes bytes) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30, kKiB = 1 << 10;
   if (bytes.value % kGiB == 0) return fmt::format("\"{} GiB\"", bytes.value / kGiB);

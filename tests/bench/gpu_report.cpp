@@ -169,7 +169,7 @@ struct Row {
   std::string what;
   double microseconds, achieved, bound;
   std::string unit;
-  std::string op = {};  ///< as in the CSV; empty: not written there
+  std::string op = {};                             ///< as in the CSV; empty: not written there
   std::map<std::string, std::int64_t> sizes = {};  ///< by column of the CSV
 };
 std::vector<Row> rows;
@@ -495,9 +495,9 @@ void write_json(const std::string& file) {
 }
 
 void write_csv(const std::string& file) {
-  constexpr std::array kColumns{"m",        "n",     "k",      "batch",  "heads",  "kv_heads",
-                                "head_dim", "seq_q", "seq_kv", "causal", "tokens", "hidden",
-                                "experts"};
+  constexpr std::array kColumns{"m",        "n",        "k",      "batch",  "heads",
+                                "kv_heads", "head_dim", "seq_q",  "seq_kv", "causal",
+                                "tokens",   "hidden",   "experts"};
   std::ofstream out(file);
   out << "device,software,method,op,dtype";
   for (const char* column : kColumns) out << ',' << column;

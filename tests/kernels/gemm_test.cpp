@@ -105,8 +105,8 @@ struct GeluCase {
   Shape s;
   std::int64_t padding;
 };
-constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0}, {{17, 24, 9}, 3}, {{33, 19, 40}, 5},
-                                   {{5, 16, 0}, 0},  {{0, 8, 3}, 0},   {{70, 520, 30}, 8},
+constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0},  {{17, 24, 9}, 3}, {{33, 19, 40}, 5},
+                                   {{5, 16, 0}, 0},   {{0, 8, 3}, 0},   {{70, 520, 30}, 8},
                                    {{48, 520, 64}, 8}};
 
 // GELU may be applied to the sums before or after rounding: its slope is at most 1.13, so the
