@@ -21,6 +21,7 @@
 #include "executor/tasks/replay_actions.hpp"
 #include "executor/training/run_report.hpp"
 #include "executor/training/training_actions.hpp"
+#include "executor/transport/common_clock.hpp"
 #include "executor/transport/device_communicator.hpp"
 #include "executor/transport/nccl_communicator.hpp"
 #include "kernels/device/staged_kernels.hpp"
@@ -76,14 +77,14 @@ class Training {
       check_same_run(communicator, request_.settings);
     if (request_.clock == TimelineClock::kReplay) {
       ReplayActions actions(request_.plan.strategy, communicator);
+      CommonClock moments(communicator);
+      const StepActions all_actions(actions, moments);
       if (covers_all_steps_)
         run_all_steps(
-            communicator, progress, StepActions(actions), [](TaskId) {},
-            [](int) { return StepFigures(); });
+            communicator, progress, all_actions, [](TaskId) {}, [](int) { return StepFigures(); });
       for (int step = 0; step < request_.steps && !covers_all_steps_; ++step)
         run_one_step(
-            communicator, progress, StepActions(actions), step, [](TaskId) {},
-            [] { return StepFigures(); });
+            communicator, progress, all_actions, step, [](TaskId) {}, [] { return StepFigures(); });
       return communicator.report(to_bytes(EndReport()));
     }
     if (request_.device == nullptr) return train_on(communicator, progress, nullptr);
@@ -120,7 +121,8 @@ class Training {
     if (queue != nullptr && request_.clock == TimelineClock::kWall &&
         request_.links == LinkTime::kReal)
       spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
-    StepActions all_actions(own_actions, spans ? &*spans : nullptr);
+    CommonClock moments(communicator);
+    StepActions all_actions(own_actions, moments, spans ? &*spans : nullptr);
     if (is_throttled) all_actions.actions = &throttled;
     if (spans) all_actions.actions = &*spans;
     const CheckpointOptions& checkpoints = request_.checkpoints;
@@ -177,9 +179,10 @@ class Training {
   }
 
   struct StepActions {
-    explicit StepActions(TaskActions& all, DeviceSpans* of_device = nullptr)
-        : actions(&all), spans(of_device) {}
+    StepActions(TaskActions& all, CommonClock& common, DeviceSpans* of_device = nullptr)
+        : actions(&all), moments(&common), spans(of_device) {}
     TaskActions* actions;
+    CommonClock* moments;
     DeviceSpans* spans;  ///< null: the clock has the times of the tasks
   };
 
@@ -209,7 +212,7 @@ class Training {
     StepReport report{.step = step, .spans = {}};
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
-      const RankClock::Moment origin = common_origin(communicator);
+      const RankClock::Moment origin = all.moments->agree();
       RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
@@ -250,7 +253,7 @@ class Training {
     };
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
-      const RankClock::Moment origin = common_origin(communicator);
+      const RankClock::Moment origin = all.moments->agree();
       RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
@@ -279,14 +282,6 @@ class Training {
     if (!std::isfinite(share))
       throw std::runtime_error(fmt::format("the loss of step {} is {}", step, share));
     return share;
-  }
-
-  /// Time zero of a step: chosen by rank 0 once all ranks are ready.
-  RankClock::Moment common_origin(Communicator& communicator) const {
-    RankGroup all(communicator, all_ranks(communicator.rank_count()), {Channel::kControl, 0});
-    auto nanoseconds = std::chrono::steady_clock::now().time_since_epoch();
-    all.broadcast(std::as_writable_bytes(std::span(&nanoseconds, 1)), 0, Ticks());
-    return RankClock::Moment(nanoseconds);
   }
 
   /// What all ranks know after a step.

@@ -28,11 +28,23 @@ namespace {
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
-/// Why no GPU can be used: no driver, a driver that is too old, or no device.
+/// Empty, or that the plug-in has been built for other GPUs than the first one.
+std::string missing_code() {
+  if (has_code_for_device()) return "";
+  cudaDeviceProp properties{};
+  MESHWRIGHT_CUDA(cudaGetDeviceProperties(&properties, 0));
+  const std::string capability =
+      std::to_string(properties.major) + std::to_string(properties.minor);
+  return std::string("the GPU plug-in was built for architectures " MESHWRIGHT_ARCHITECTURES
+                     ", not for ") +
+         properties.name + "; build it with MESHWRIGHT_CUDA_ARCHITECTURES=" + capability + "-real";
+}
+
+/// Why no GPU can be used: no driver, a driver that is too old, no device, or no code for it.
 std::string missing() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return "";
+  if (status == cudaSuccess && count > 0) return missing_code();
   cudaGetLastError();  // clears it, or the next launch would report it
   if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
     return "the NVIDIA driver is not installed or does not support CUDA " +

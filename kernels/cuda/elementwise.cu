@@ -143,6 +143,13 @@ void delay(Seconds time, void* stream) {
   check_launch();
 }
 
+bool has_code_for_device() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, delay_kernel);
+  cudaGetLastError();  // clears it, or the next launch would report it
+  return status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction;
+}
+
 // ---- one result per row -------------------------------------------------------------------
 
 namespace {

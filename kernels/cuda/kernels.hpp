@@ -34,6 +34,8 @@ std::string cutlass_version();
 
 /// Keeps the stream busy for `time` with a single thread. Defined in elementwise.cu.
 void delay(Seconds time, void* stream);
+/// Whether the plug-in contains code for the current device. Defined in elementwise.cu.
+bool has_code_for_device();
 
 inline cudaStream_t stream_of(const Launch& launch) {
   return static_cast<cudaStream_t>(launch.stream);

@@ -134,7 +134,13 @@ inline void sincospif(float x, float* sine, float* cosine) {
 
 // ---- runtime ----
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoKernelImageForDevice = 209
+};
+struct cudaFuncAttributes {};
 using cudaStream_t = void*;
 struct EmulatedEvent {
   std::chrono::steady_clock::time_point at;
@@ -144,6 +150,10 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToDevice = 3 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
+  return cudaSuccess;
+}
 template <class Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int bytes) {
   emulated::allowed_shared_bytes()[reinterpret_cast<const void*>(kernel)] =
