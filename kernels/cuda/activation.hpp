@@ -5,15 +5,13 @@
 #include <cuda_runtime.h>
 
 #include "kernels/activation.hpp"
-#include "kernels/cuda/instructions.hpp"
+#include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
 
 constexpr float kGeluCubic = 0.044715F;            // arXiv 1606.08415, section 2
 constexpr float kGeluScale = 0.7978845608028654F;  // sqrt(2 / pi)
 
-/// Off by about |x| 2^-24 of itself.
-__device__ inline float fast_exp(float x) { return power_of_2(1.4426950408889634F * x); }
 __device__ inline float sigmoid(float x) { return __fdividef(1.0F, 1.0F + fast_exp(-x)); }
 
 /// 0.5 (1 + tanh(u)) = sigmoid(2 u), which keeps its relative accuracy in the left tail.

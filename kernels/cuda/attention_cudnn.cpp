@@ -52,10 +52,7 @@ enum Tensor : std::int64_t {
   kValueGradient
 };
 
-bool is_aligned(const ConstMatrix& m) {
-  return m.dtype == Dtype::kBf16 && m.stride % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0;
-}
+bool fits(const ConstMatrix& m) { return m.dtype == Dtype::kBf16 && has_aligned_rows(m); }
 /// No window, dropout or softcap, and if causal, the first query and key at the same position.
 bool fits(const AttentionShape& s) {
   return s.queries > 0 && s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 &&
@@ -261,7 +258,7 @@ std::string cudnn_version() {
 bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a) {
   if (!is_there() || !fits(a.shape)) return false;
   for (const ConstMatrix& m : {a.q, a.k, a.v, ConstMatrix(a.out)})
-    if (!is_aligned(m)) return false;
+    if (!fits(m)) return false;
   return run_plan(stream, a,
                   {{kQuery, writable(a.q.data)},
                    {kKey, writable(a.k.data)},
@@ -274,7 +271,7 @@ bool run_by_cudnn(cudaStream_t stream, const AttentionBackward& a) {
   if (!is_there() || !fits(a.shape) || a.out.empty() || a.accumulate) return false;
   for (const ConstMatrix& m :
        {a.q, a.k, a.v, a.out, a.dout, ConstMatrix(a.dq), ConstMatrix(a.dk), ConstMatrix(a.dv)})
-    if (!is_aligned(m)) return false;
+    if (!fits(m)) return false;
   return run_plan(stream, a,
                   {{kQuery, writable(a.q.data)},
                    {kKey, writable(a.k.data)},

@@ -1,7 +1,6 @@
 // The loss: one block per row, one pass with a running maximum and sum; the gradient is a map.
 #include <cmath>
 
-#include "kernels/cuda/activation.hpp"
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
@@ -196,33 +195,29 @@ __global__ void __launch_bounds__(kThreads) gradient_kernel(const Gradient a) {
                        });
 }
 
-/// Launches kernel<kRows>, one block per row.
-template <class AnyRows, class Bf16, class Fp32, class... Arguments>
-void launch_by_rows(cudaStream_t stream, Rows rows, std::int64_t count, AnyRows* any, Bf16* bf16,
-                    Fp32* fp32, const Arguments&... arguments) {
-  AnyRows* kernel = rows == Rows::kAny ? any : rows == Rows::kPlainBf16 ? bf16 : fp32;
-  kernel<<<grid_of(count), kThreads, 0, stream>>>(arguments...);
-  check_launch();
-}
-#define MESHWRIGHT_LAUNCH_BY_ROWS(kernel, stream, rows, count, ...)                 \
-  launch_by_rows(stream, rows, count, kernel<Rows::kAny>, kernel<Rows::kPlainBf16>, \
-                 kernel<Rows::kPlainFp32>, __VA_ARGS__)
+/// The instance of a kernel for rows that are stored so.
+#define MESHWRIGHT_INSTANCE(kernel, rows)                  \
+  ((rows) == Rows::kAny         ? kernel<Rows::kAny>       \
+   : (rows) == Rows::kPlainBf16 ? kernel<Rows::kPlainBf16> \
+                                : kernel<Rows::kPlainFp32>)
 
 }  // namespace
 
 void run(const Launch& launch, const CrossEntropyMaximum& a) {
   const std::int64_t rows = a.shard.logits.rows;
   if (rows == 0) return;
-  MESHWRIGHT_LAUNCH_BY_ROWS(maximum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)),
-                            rows, shard_of(a.shard), a.maximum.data());
+  const auto kernel = MESHWRIGHT_INSTANCE(maximum_kernel, rows_of(view_of(a.shard.logits)));
+  kernel<<<grid_of(rows), kThreads, 0, stream_of(launch)>>>(shard_of(a.shard), a.maximum.data());
+  check_launch();
 }
 
 void run(const Launch& launch, const CrossEntropySum& a) {
   const std::int64_t rows = a.shard.logits.rows;
   if (rows == 0) return;
-  MESHWRIGHT_LAUNCH_BY_ROWS(sum_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)), rows,
-                            shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(),
-                            a.target_logit.data());
+  const auto kernel = MESHWRIGHT_INSTANCE(sum_kernel, rows_of(view_of(a.shard.logits)));
+  kernel<<<grid_of(rows), kThreads, 0, stream_of(launch)>>>(
+      shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(), a.target_logit.data());
+  check_launch();
 }
 
 void run(const Launch& launch, const CrossEntropyLoss& a) {
@@ -236,9 +231,10 @@ void run(const Launch& launch, const CrossEntropyLoss& a) {
 void run(const Launch& launch, const CrossEntropyForward& a) {
   const std::int64_t rows = a.shard.logits.rows;
   if (rows == 0) return;
-  MESHWRIGHT_LAUNCH_BY_ROWS(forward_kernel, stream_of(launch), rows_of(view_of(a.shard.logits)),
-                            rows, shard_of(a.shard), a.targets.data(), a.maximum.data(),
-                            a.sum.data(), a.loss.data());
+  const auto kernel = MESHWRIGHT_INSTANCE(forward_kernel, rows_of(view_of(a.shard.logits)));
+  kernel<<<grid_of(rows), kThreads, 0, stream_of(launch)>>>(
+      shard_of(a.shard), a.targets.data(), a.maximum.data(), a.sum.data(), a.loss.data());
+  check_launch();
 }
 
 void run(const Launch& launch, const CrossEntropyGradient& a) {
@@ -251,8 +247,9 @@ void run(const Launch& launch, const CrossEntropyGradient& a) {
                           a.sum.data(),
                           a.scale,
                           view_of(ConstMatrix(a.dlogits))};
-  MESHWRIGHT_LAUNCH_BY_ROWS(gradient_kernel, stream_of(launch), rows_of(gradient.shard.logits),
-                            logits.rows, gradient);
+  const auto kernel = MESHWRIGHT_INSTANCE(gradient_kernel, rows_of(gradient.shard.logits));
+  kernel<<<grid_of(logits.rows), kThreads, 0, stream_of(launch)>>>(gradient);
+  check_launch();
 }
 
 }  // namespace meshwright::cuda

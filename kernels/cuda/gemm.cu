@@ -15,12 +15,10 @@ bool is_mixed(const Gemm& g) { return g.a.dtype != g.b.dtype; }
 Dtype operand_dtype(const Gemm& g) {
   return g.a.dtype == Dtype::kFp32 && g.b.dtype == Dtype::kFp32 ? Dtype::kFp32 : Dtype::kBf16;
 }
-bool is_aligned(const ConstMatrix& m) {
-  return alignment_of(m.data) >= 16 && leading_dimension(m) * bytes_per_element(m.dtype) % 16 == 0;
-}
 /// Otherwise cuBLASLt rounds to bf16 before it adds the bias.
 bool has_exact_epilogue(const Gemm& g) {
-  return g.beta == 0 && is_aligned(g.a) && is_aligned(g.b) && is_aligned(result_of(g));
+  return g.beta == 0 && has_aligned_rows(g.a) && has_aligned_rows(g.b) &&
+         has_aligned_rows(result_of(g));
 }
 bool needs_panels(const Gemm& g) {
   if (g.c.dtype == Dtype::kFp32) return false;
@@ -108,15 +106,14 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
   }
 }
 
-/// cuBLASLt's GELU requires auxiliary rows of multiples of 8, which are read 16 bytes at once. In
+/// cuBLASLt's GELU reads the auxiliary rows 16 bytes at once. In
 /// fp32 its GELU is an approximation, off by up to 2^-18.
 bool may_fuse_gelu(const Gemm& g) {
   const ConstMatrix auxiliary = auxiliary_of(g);
   for (const Dtype dtype : {g.c.dtype, g.a.dtype, g.b.dtype, result_of(g).dtype, auxiliary.dtype})
     if (dtype != Dtype::kBf16) return false;
-  return has_gelu(g) && depth_of(g) > 0 && g.beta == 0 &&
-         (g.bias.empty() || g.bias.dtype == Dtype::kBf16) && has_exact_epilogue(g) &&
-         leading_dimension(auxiliary) % 8 == 0 && alignment_of(auxiliary.data) >= 16;
+  return has_gelu(g) && depth_of(g) > 0 && (g.bias.empty() || g.bias.dtype == Dtype::kBf16) &&
+         has_exact_epilogue(g) && has_aligned_rows(auxiliary);
 }
 
 }  // namespace

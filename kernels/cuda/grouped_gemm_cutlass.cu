@@ -190,10 +190,9 @@ Bytes scratch_of(std::int64_t experts) {
   return pieces.bytes();
 }
 
-bool is_aligned(const ConstMatrix& m, Dtype dtype) {
-  return m.dtype == dtype && m.stride * bytes_per_element(dtype) % 16 == 0 &&
-         m.columns * bytes_per_element(dtype) % 16 == 0 &&
-         reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0;
+/// Rows are copied 16 bytes at once.
+bool fits(const ConstMatrix& m, Dtype dtype) {
+  return m.dtype == dtype && has_aligned_rows(m) && m.columns * bytes_per_element(dtype) % 16 == 0;
 }
 
 }  // namespace
@@ -205,13 +204,13 @@ std::string cutlass_version() {
 
 bool fits_cutlass(const GroupedGemm& g) {
   return this_chip().is_hopper && !g.y.empty() && g.x.columns > 0 && g.bias.empty() &&
-         expert_count(g.offsets) > 0 && is_aligned(g.x, Dtype::kBf16) &&
-         is_aligned(g.weights, Dtype::kBf16) && is_aligned(g.y, Dtype::kBf16);
+         expert_count(g.offsets) > 0 && fits(g.x, Dtype::kBf16) && fits(g.weights, Dtype::kBf16) &&
+         fits(g.y, Dtype::kBf16);
 }
 bool fits_cutlass(const GroupedGemmWeight& g) {
   return this_chip().is_hopper && !g.dweights.empty() && g.x.rows > 0 &&
-         expert_count(g.offsets) > 0 && is_aligned(g.x, Dtype::kBf16) &&
-         is_aligned(g.dy, Dtype::kBf16) && is_aligned(g.dweights, Dtype::kFp32);
+         expert_count(g.offsets) > 0 && fits(g.x, Dtype::kBf16) && fits(g.dy, Dtype::kBf16) &&
+         fits(g.dweights, Dtype::kFp32);
 }
 
 Bytes scratch_of_cutlass(const GroupedGemm& g) {

@@ -56,6 +56,12 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return ceil_divide(value, step) * step;
 }
 
+/// Whether every row starts at a multiple of 16 bytes, as the libraries' fast kernels require.
+inline bool has_aligned_rows(const ConstMatrix& m) {
+  return reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0 &&
+         m.stride * bytes_per_element(m.dtype) % 16 == 0;
+}
+
 /// Grid size in x. Exceeding CUDA's limit is a bug.
 inline unsigned grid_of(std::int64_t blocks) {
   MW_CHECK(blocks > 0 && blocks < (std::int64_t{1} << 31));

@@ -141,7 +141,7 @@ struct BackwardWork {
 template <int kPacks, bool kPlain>
 __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 3 : 1))
     norm_backward_kernel(const BackwardWork a) {
-  __shared__ float2 shared[kMaxThreads / kWarp];
+  __shared__ SumPair shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;
   const Groups::Start at = a.groups.start(is_real ? number : 0);
@@ -169,20 +169,20 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
     }
     return t;
   };
-  float2 sums{0, 0};  // of g and of g xhat
+  SumPair sums{0, 0};  // of g and of g xhat
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     const Terms t = terms_of(p);
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {
-      sums.x += t.g.v[e];
-      sums.y += t.g.v[e] * t.xhat.v[e];
+      sums.first += t.g.v[e];
+      sums.second += t.g.v[e] * t.xhat.v[e];
     }
   }
-  sums = row_sums(sums, shared);
+  sums = row_sum(sums, shared);
   const float inverse_width = 1.0F / static_cast<float>(width);
-  const float mean_g = centered ? sums.x * inverse_width : 0.0F;
-  const float mean_g_xhat = sums.y * inverse_width;
+  const float mean_g = centered ? sums.first * inverse_width : 0.0F;
+  const float mean_g_xhat = sums.second * inverse_width;
   if (!is_real) return;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {

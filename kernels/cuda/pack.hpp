@@ -170,6 +170,9 @@ __device__ inline void store_pack(const View& m, std::int64_t row, std::int64_t 
   }
 }
 
+/// Off by about |x| 2^-24 of itself.
+__device__ inline float fast_exp(float x) { return power_of_2(1.4426950408889634F * x); }
+
 // ---- reductions over threads: every thread gets the result, in a fixed order of summation -
 
 __device__ inline float warp_sum(float v) {
@@ -181,6 +184,17 @@ __device__ inline double warp_sum(double v) {
 #pragma unroll
   for (int lane = kWarp / 2; lane > 0; lane /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, lane);
   return v;
+}
+/// Two sums at once.
+struct SumPair {
+  float first, second;
+  __device__ SumPair& operator+=(const SumPair& more) {
+    first += more.first, second += more.second;
+    return *this;
+  }
+};
+__device__ inline SumPair warp_sum(const SumPair& v) {
+  return {warp_sum(v.first), warp_sum(v.second)};
 }
 __device__ inline float warp_max(float v) {
 #pragma unroll
@@ -200,24 +214,9 @@ __device__ inline T row_sum(T v, T* shared) {
   __syncthreads();  // readers of an earlier sum are done
   if (threadIdx.x % kWarp == 0) mine[threadIdx.x / kWarp] = v;
   __syncthreads();
-  T sum = 0;
+  T sum{};
   for (int w = 0; w < warps; ++w) sum += mine[w];
   return sum;
-}
-
-/// Two sums at once; `shared` as above.
-__device__ inline float2 row_sums(float2 v, float2* shared) {
-  v.x = warp_sum(v.x);
-  v.y = warp_sum(v.y);
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  if (warps == 1) return v;
-  float2* mine = shared + threadIdx.y * warps;
-  __syncthreads();  // readers of an earlier sum are done
-  if (threadIdx.x % kWarp == 0) mine[threadIdx.x / kWarp] = v;
-  __syncthreads();
-  float2 sums{0, 0};
-  for (int w = 0; w < warps; ++w) sums.x += mine[w].x, sums.y += mine[w].y;
-  return sums;
 }
 
 // ---- maps: out = f(in), pack by pack ------------------------------------------------------
