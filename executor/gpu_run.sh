@@ -134,7 +134,7 @@ cluster_here() {
 
 # On one GPU, by the wall clock: kernels run back to back.
 run_job() { # NAME BATCH LENGTH STEPS [OPTIONS]
-  "$bin/meshwright" run --model "$out/$1.config.json" --cluster "$(cluster_here)" --gpus 1 --dtype bf16 --seq "$3" \
+  "$bin/meshwright" run --model "$out/$1.config.json" --cluster "$cluster" --gpus 1 --dtype bf16 --seq "$3" \
     --micro-batch "$2" --global-batch "$2" --steps "$4" --device cuda --clock wall --json "${@:5}"
 }
 
@@ -185,7 +185,7 @@ step_activity() {
     run_job "$name" "$batch" "$length" 4 --activity "$out/activity-$name.json" >/dev/null &&
       printf '%s, ' "$name" && box_python "$root/executor/gpu_activity.py" "$out/activity-$name.json" || failed=1
   done
-  "$bin/meshwright" run --model "$out/gpt2.config.json" --cluster "$(cluster_here)" --gpus 2 --dp 2 --dtype bf16 --seq 512 \
+  "$bin/meshwright" run --model "$out/gpt2.config.json" --cluster "$cluster" --gpus 2 --dp 2 --dtype bf16 --seq 512 \
     --micro-batch 2 --global-batch 8 --steps 2 --device cuda --clock wall \
     --activity "$out/activity.json" || failed=1
   return "$failed"
@@ -248,7 +248,7 @@ run_with_nccl() { # STRATEGY
   for rank in 0 1; do
     # shellcheck disable=SC2086
     RANK=$rank NCCL_HOSTID=host$rank timeout 30 "$bin/meshwright" run --model "$out/small-gpt.config.json" \
-      --cluster "$(cluster_here)" --gpus 2 $1 --dtype bf16 --global-batch 8 --micro-batch 2 --seq 256 --steps 3 --device cuda \
+      --cluster "$cluster" --gpus 2 $1 --dtype bf16 --global-batch 8 --micro-batch 2 --seq 256 --steps 3 --device cuda \
       --clock wall --ranks nccl >"$out/nccl-rank$rank.txt" 2>&1 &
     pids+=($!)
   done
@@ -370,7 +370,8 @@ run_steps() { # DIRECTORY STEP...
     tar -C "$bundle" -xzf "$bundle/bundle.tar.gz" || exit 1
   fi
   find_libraries
-  export out bin results
+  cluster=$(cluster_here)
+  export out bin results cluster
   export TORCHINDUCTOR_CACHE_DIR=$out/inductor
   write_models
   {
