@@ -94,8 +94,8 @@ step_doctor() { "$bin/meshwright" doctor --device cuda; }
 
 step_tests() { run_tests kernels_test '*cuda*:Cuda*'; }
 
-# Trains small models under many plans on the device and on the host.
-step_training() { run_tests executor_test '*CudaTraining*'; }
+# Trains small models under many plans on the device and on the host; measures the device.
+step_training() { run_tests executor_test '*CudaTraining*:CudaMeasuredDevice*'; }
 
 run_tests() { # PROGRAM FILTER
   "$bin/$1" --gtest_filter="$2" --gtest_brief=1 --gtest_output="json:$out/$1.json" || return
