@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/hash.hpp"
@@ -25,8 +26,13 @@ void check_required(const SweepFlags& flags) {
                         .hint = "run 'meshwright sweep --help'"});
 }
 
-/// Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
-SweepPoint point_of(const StrategyFlags& flags, std::optional<int> gpus) {
+/// Parallel sizes that do not multiply to --gpus invalidate their point, not the command. Switches
+/// of tensor parallelism are for the points that have it.
+SweepPoint point_of(StrategyFlags flags, bool sweeps_tensor, std::optional<int> gpus) {
+  if (sweeps_tensor && flags.choices.tensor == 1) {
+    flags.choices.sequence_parallel.reset();
+    flags.choices.tensor_overlap.reset();
+  }
   SweepPoint point;
   try {
     point.strategy = to_strategy(flags, gpus);
@@ -65,8 +71,9 @@ SweepStudy load_study(const SweepFlags& flags, bool warns) {
       calibration_for(study.cluster, flags.sources.calibration);
   study.cost_model = make_cost_model(study.cluster, study.trainer, calibration);
   study.points.reserve(study.combinations.size());
+  const bool sweeps_tensor = std::ranges::count(study.swept, "--tp", &SweptFlag::flag) > 0;
   for (const SweptStrategy& combination : study.combinations)
-    study.points.push_back(point_of(combination.flags, flags.gpus));
+    study.points.push_back(point_of(combination.flags, sweeps_tensor, flags.gpus));
   study.identity = {{"version", MESHWRIGHT_VERSION},
                     {"model configuration", hash_text(model.name + "\n" + model.text)},
                     {"cluster file", hash_text(cluster_to_toml(study.cluster))},

@@ -101,13 +101,19 @@ class Enumeration {
       }
   }
 
+  /// A fixed switch of tensor parallelism is for plans that have it; with a fixed size of 1 it is
+  /// an error, found by check_plan().
+  bool is_choice(bool value, const std::optional<bool>& fixed) const {
+    if (at_.degrees.tensor == 1 && !fixed_.tensor) return !value;
+    return fixed ? value == *fixed : !value || at_.degrees.tensor > 1;
+  }
+
   void add_sequence_parallelism() {
     for (const bool cut : {false, true}) {
-      if (fixed_.sequence_parallel && *fixed_.sequence_parallel != cut) continue;
-      if (cut && at_.degrees.tensor == 1 && !fixed_.sequence_parallel) continue;
+      if (!is_choice(cut, fixed_.sequence_parallel)) continue;
       at_.sequence_parallel = cut;
       for (const bool overlap : {false, true}) {
-        if (fixed_.tensor_overlap && *fixed_.tensor_overlap != overlap) continue;
+        if (!is_choice(overlap, fixed_.tensor_overlap)) continue;
         if (overlap && !cut && !fixed_.tensor_overlap) continue;
         at_.tensor_overlap = overlap;
         add_context_algorithms();

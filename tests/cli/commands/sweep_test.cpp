@@ -77,6 +77,19 @@ TEST(SweepProgram, ShowsTheBubbleOfEveryDepthAndBatch) {
               HasSubstr("not a multiple"));
 }
 
+// As in Megatron-LM, --sequence-parallel has no effect without tensor parallelism.
+TEST(SweepProgram, SequenceParallelismIsForPointsWithTensorParallelism) {
+  const ProgramRun run = run_sweep_of_gpt2(
+      {"--global-batch", "8", "--sequence-parallel", "--tp-comm-overlap", "--over", "tp=1,2", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.standard_error;
+  const auto points = nlohmann::json::parse(run.standard_output)["points"];
+  EXPECT_FALSE(points[0]["plan"]["strategy"]["sequence_parallel"].get<bool>());
+  EXPECT_TRUE(points[1]["plan"]["strategy"]["sequence_parallel"].get<bool>());
+  const ProgramRun fixed =
+      run_sweep_of_gpt2({"--tp", "1", "--sequence-parallel", "--over", "global-batch=8,16"});
+  EXPECT_THAT(fixed.standard_output, HasSubstr("requires a tensor-parallel size above 1"));
+}
+
 TEST(SweepProgram, WritesCsv) {
   const ProgramRun run = run_sweep_of_gpt2({"--global-batch", "8", "--over", "pp=2,5", "-o", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.standard_error;

@@ -47,6 +47,23 @@ TEST(SearchSpace, CoversEveryCombinationOfWhatIsFree) {
   EXPECT_EQ(small.candidates().size(), 3u * 3u * 5u);
 }
 
+// As in Megatron-LM, which ignores --sequence-parallel without tensor parallelism.
+TEST(SearchSpace, HasSequenceParallelismWhereThereIsTensorParallelism) {
+  SmallJob small(small_dense_model(), kPlenty, {4, 4, 512});
+  small.fixed.sequence_parallel = small.fixed.tensor_overlap = true;
+  std::set<int> sizes;
+  for (const Candidate& candidate : small.candidates()) {
+    const bool cut = candidate.layout.degrees.tensor > 1;
+    EXPECT_EQ(candidate.layout.sequence_parallel, cut);
+    EXPECT_EQ(candidate.layout.tensor_overlap, cut);
+    sizes.insert(candidate.layout.degrees.tensor);
+  }
+  EXPECT_EQ(sizes, (std::set<int>{1, 2, 4}));
+  small.fixed.tensor = 1;  // both were asked for: an error, for check_plan() to report
+  for (const Candidate& candidate : small.candidates())
+    EXPECT_TRUE(candidate.layout.sequence_parallel);
+}
+
 // Layouts are tried with 1F1B, which cannot overlap expert communication with another micro-batch.
 TEST(SearchSpace, HasPipelinesWithExpertOverlap) {
   SmallJob small(small_expert_model(), kPlenty, {8, 16, 512});
