@@ -20,9 +20,10 @@ _GIB = 2**30
 def _table(rows: list[dict[str, str]]) -> str:
     if not rows:
         return ""
-    head = "".join(f"<th>{html.escape(title)}</th>" for title in rows[0])
+    titles = list(dict.fromkeys(title for row in rows for title in row))
+    head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row.values()) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(row.get(title, '-'))}</td>" for title in titles) + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -41,7 +42,7 @@ def _figures(plan: dict[str, Any]) -> dict[str, str]:
                      if strategy.get(axis, 1) != 1)
     return {
         "parallelism": sizes or "one device",
-        "schedule": str(strategy.get("schedule", "")),
+        "schedule": str(strategy.get("schedule", "")) if strategy.get("pp", 1) > 1 else "-",
         "micro-batch": str(strategy.get("micro_batch", "")),
         "recompute": str(strategy.get("recompute", "")),
         "step": _time(plan["step_time_ns"]),
@@ -51,6 +52,20 @@ def _figures(plan: dict[str, Any]) -> dict[str, str]:
         "peak memory": f"{plan['peak_memory_bytes'] / _GIB:.3g} GiB",
         "capacity": f"{plan['memory_capacity_bytes'] / _GIB:.3g} GiB",
     }
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _problem(point: dict[str, Any]) -> str:
+    """Why a combination of a sweep has no figures."""
+    return "; ".join(f"{problem['where']}: {problem['what']}" for problem in point["problems"])
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -154,7 +169,10 @@ class Simulation(WithTimeline):
         return {k: v for k, v in options if k not in _OF_SIMULATE}, self._call.files
 
     def _html_rows(self) -> list[dict[str, str]]:
-        return [_figures(self._value)]
+        varied = self._value.get("variation") or {}
+        steps = {"with stragglers": "with_stragglers_ns", "median with jitter": "p50_ns"}
+        return [{**_figures(self._value),
+                 **{title: _time(varied[key]) for title, key in steps.items() if key in varied}}]
 
 
 class Plans(WithTimeline):
@@ -229,11 +247,18 @@ class Sweep(Result):
     """Figures of all combinations of the swept values."""
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{**point["values"], **(point["plan"] or {})} for point in self["points"]]
+        return [
+            {
+                **{flag: _number_or_text(value) for flag, value in point["values"].items()},
+                **(point["plan"] or {"problem": _problem(point)}),
+            }
+            for point in self["points"]
+        ]
 
     def _html_rows(self) -> list[dict[str, str]]:
         return [
-            {**point["values"], **(_figures(point["plan"]) if point["plan"] else {"step": "-"})}
+            {**point["values"],
+             **(_figures(point["plan"]) if point["plan"] else {"problem": _problem(point)})}
             for point in self["points"]
         ]
 

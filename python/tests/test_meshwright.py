@@ -13,6 +13,7 @@ import os
 import pickle
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,8 @@ LONG_SEARCH = dict(model="gpt3-175b", cluster="dgx-a100", gpus=1024, global_batc
 STUDY = dict(model=GPT2_LARGE, cluster="dgx-a100", over={"tp": [1, 2, 4, 8], "micro_batch": [1, 2]},
              gpus=8, global_batch=64, seq=256)
 HAS_DASK = importlib.util.find_spec("distributed") is not None
+HAS_NBCONVERT = importlib.util.find_spec("nbconvert") is not None
+SOURCES = Path(__file__).parents[2]
 
 
 def program(*arguments):
@@ -192,7 +195,17 @@ class Results(unittest.TestCase):
         self.assertIn("<td>DP8</td>", plans._repr_html_())
         sweep = meshwright.sweep("gpt2", "dgx-a100", {"schedule": ["1f1b"], "tp": [1, 5]}, gpus=8,
                                  global_batch=64, seq=1024)
-        self.assertIn("<td>-</td>", sweep._repr_html_())  # 12 heads on 5 ranks
+        header, first, second = sweep._repr_html_().split("<tr>")[1:]
+        self.assertEqual(header.count("<th>"), first.count("<td>"))
+        self.assertEqual(header.count("<th>"), second.count("<td>"))
+        self.assertIn("8 is not a multiple of 5", second)
+
+    def test_html_has_all_columns_though_the_first_combination_fails(self):
+        sweep = meshwright.sweep("gpt2", "dgx-a100", {"tp": [5, 1]}, gpus=8, global_batch=64, seq=1024)
+        header, first, second = sweep._repr_html_().split("<tr>")[1:]
+        self.assertIn("<th>step</th>", header)
+        self.assertEqual(header.count("<th>"), first.count("<td>"))
+        self.assertEqual(header.count("<th>"), second.count("<td>"))
 
     def test_html_has_the_timeline_of_every_pipeline_rank(self):
         html = meshwright.simulate(**JOB, straggler=["0:1.2", "1:1.1"])._repr_html_()
@@ -206,8 +219,12 @@ class Results(unittest.TestCase):
     def test_to_pandas_has_a_row_per_point(self):
         table = meshwright.sweep("gpt2", "dgx-a100", {"tp": [1, 2, 4]}, gpus=8, global_batch=64,
                                  seq=1024).to_pandas()
-        self.assertEqual(list(table["tp"]), ["1", "2", "4"])
+        self.assertEqual(list(table["tp"]), [1, 2, 4])
         self.assertEqual(list(table["strategy.dp"]), [8, 4, 2])
+        table = meshwright.sweep("gpt2", "dgx-a100", {"schedule": ["1f1b", "gpipe"], "tp": [5]}, gpus=8,
+                                 global_batch=64, seq=1024).to_pandas()
+        self.assertEqual(list(table["schedule"]), ["1f1b", "gpipe"])
+        self.assertIn("8 is not a multiple of 5", table["problem"][0])
 
     def test_no_plan_fits(self):
         plans = meshwright.plan("llama-3.1-405b", "dgx-a100", gpus=8, global_batch=8, seq=8192)
@@ -443,6 +460,39 @@ class Process(unittest.TestCase):
         code = "import time; t = time.process_time(); import meshwright; print(time.process_time() - t)"
         times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
         self.assertLess(min(times), 0.15)
+
+
+class Documents(unittest.TestCase):
+    """Examples run as they stand, in an empty directory."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_examples_of_the_readmes(self):
+        for document in ("README.md", "python/README.md"):
+            examples = re.findall("```python\n(.*?)```", (SOURCES / document).read_text(), re.DOTALL)
+            self.assertTrue(examples, document)
+            for example in examples:
+                with self.subTest(document):
+                    subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=self.folder,
+                                   check=True, stdout=subprocess.DEVNULL)
+        self.assertIn("<svg", (self.folder / "plan.html").read_text())
+
+    @unittest.skipUnless(HAS_NBCONVERT, "needs nbconvert and ipykernel")
+    def test_the_notebook(self):
+        shutil.copy(SOURCES / "python/examples/plan.ipynb", self.folder)
+        subprocess.run([sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute",
+                        "--inplace", "plan.ipynb"], cwd=self.folder, check=True, capture_output=True)
+        notebook = json.loads((self.folder / "plan.ipynb").read_text())
+        shown = ["".join(output["data"].get("text/html", "")) for cell in notebook["cells"]
+                 for output in cell.get("outputs", []) if "data" in output]
+        plans, step, table = shown
+        self.assertEqual(plans.count("<tr>"), 1 + 5)
+        self.assertIn("<svg", step)
+        self.assertIn("<th>16384</th>", table)
+        self.assertIn("<svg", (self.folder / "plan.html").read_text())
 
 
 def load_tests(loader, tests, pattern):
