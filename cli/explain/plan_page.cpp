@@ -20,14 +20,19 @@ table { border-collapse: collapse; display: block; overflow-x: auto }
 th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
 th:first-child, td:first-child, .left { text-align: left }
 #scroll { overflow-x: auto } #clicked { min-height: 1.5em; color: #777 }
+.timeline .name { paint-order: stroke; stroke: Canvas; stroke-width: 5px; stroke-linejoin: round }
 .timeline g { cursor: pointer } .timeline g:hover rect { stroke: #d55e00; stroke-width: 2 }
 pre { overflow-x: auto } @media print { button, #clicked { display: none } }
 </style>
 )";
 
-/// Zooms around the middle of what is visible; labels appear where there is room.
+/// Zooms around the middle of what is visible; labels appear where there is room, and the names of
+/// the ranks stay at the left edge, above the tasks.
 constexpr const char* kScript = R"(<script>
 const scroll = document.getElementById("scroll"), svg = scroll.querySelector("svg");
+const ranks = svg.querySelectorAll('.name[x="0"]');
+svg.append(...ranks);
+scroll.addEventListener("scroll", () => ranks.forEach(name => name.setAttribute("x", scroll.scrollLeft)));
 let zoom = 1;
 function setZoom(value, anchor) {
   const x = (scroll.scrollLeft + anchor) / zoom;

@@ -166,7 +166,7 @@ namespace {
 
 std::string range_text(const std::optional<StepTimeRange>& range) {
   if (!range) return "";
-  return fmt::format("; measured: p10 {}, p90 {}", to_text(range->p10), to_text(range->p90));
+  return fmt::format(", likely {} to {} (p10 to p90)", to_text(range->p10), to_text(range->p90));
 }
 
 }  // namespace

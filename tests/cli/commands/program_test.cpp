@@ -307,7 +307,8 @@ TEST_F(Program, SaysUnvalidatedOnlyWhereItIsSo) {
   EXPECT_THAT(run("explain" + job_ + "--tp 2 --pp 4").standard_output,
               testing::ContainsRegex("accuracy +validated on [0-9]+ similar published run"));
   EXPECT_THAT(run("simulate" + job_ + "--tp 2 --pp 4").standard_output,
-              testing::ContainsRegex("step time +[0-9.]+ m?s .*; measured: p10 [0-9.]+ m?s, p90"));
+              testing::ContainsRegex(
+                  "step time +[0-9.]+ m?s .*, likely [0-9.]+ m?s to [0-9.]+ m?s \\(p10"));
 }
 
 TEST_F(Program, SaysAPlanInAnotherTrainersWords) {
