@@ -4,6 +4,9 @@
 #include <QIcon>
 #include <QTextStream>
 #include <QTimer>
+#include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "gui/screens/explore_screen.hpp"
 #include "gui/text/translations.hpp"
@@ -90,6 +93,27 @@ int export_timeline(MainWindow& window, const QString& path) {
   }
 }
 
+/// Whether Qt would find no display. Only X11 and Wayland name theirs in the environment.
+bool lacks_display(int argc, char** argv) {
+  const bool is_chosen = std::any_of(argv + 1, argv + argc, [](const char* argument) {
+    return std::string_view(argument).ends_with("-platform");
+  });
+  constexpr auto is_unset = [](const char* name) { return qEnvironmentVariableIsEmpty(name); };
+  return !is_chosen && is_unset("DISPLAY") && is_unset("WAYLAND_DISPLAY") &&
+         is_unset("QT_QPA_PLATFORM");
+}
+
+/// For options that print or write something and show no window.
+bool needs_no_display(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
+    const std::string_view option = argument.substr(0, argument.find('='));
+    constexpr std::array<std::string_view, 8> kWithoutWindow{
+        "-h",        "--help",         "--help-all",   "-v",
+        "--version", "--list-screens", "--screenshot", "--export"};
+    return std::ranges::find(kWithoutWindow, option) != kWithoutWindow.end();
+  });
+}
+
 QSize size_from(const QString& text) {
   const QStringList parts = text.split('x');
   return parts.size() == 2 ? QSize(parts[0].toInt(), parts[1].toInt()) : QSize();
@@ -98,6 +122,15 @@ QSize size_from(const QString& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (lacks_display(argc, argv)) {
+    if (!needs_no_display(argc, argv)) {
+      QTextStream(stderr)
+          << "error: no display: neither DISPLAY nor WAYLAND_DISPLAY is set\n"
+             "  hint: start it in a desktop session, or use --screenshot or --export\n";
+      return kExitMissingEnvironment;
+    }
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+  }
   QApplication application(argc, argv);
   QCoreApplication::setOrganizationName("meshwright");
   QCoreApplication::setApplicationName("meshwright-gui");
