@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kStepStarts = "step starts";
 
-/// Empty unless the text is a non-decreasing list of `count` numbers.
-std::vector<Ticks> parse_starts(const std::string& text, std::size_t count) {
+/// Empty unless the text is a non-decreasing list of numbers.
+std::vector<Ticks> parse_starts(const std::string& text) {
   std::vector<Ticks> starts;
   const char* at = text.data();
   const char* const end = text.data() + text.size();
@@ -28,7 +28,7 @@ std::vector<Ticks> parse_starts(const std::string& text, std::size_t count) {
     starts.emplace_back(value);
     at = next == end ? next : next + 1;
   }
-  return starts.size() == count ? starts : std::vector<Ticks>();
+  return starts;
 }
 
 std::string text_of(const std::vector<Ticks>& starts) {
@@ -54,10 +54,9 @@ std::vector<Ticks> step_starts(const Timeline& timeline, const std::vector<std::
   std::vector<Ticks> first(count, Ticks::max());
   for (std::size_t i = 0; i < numbers.size(); ++i)
     first[numbers[i]] = std::min(first[numbers[i]], timeline.spans[i].start);
-  const auto said = timeline.provenance.find(kStepStarts);
-  if (said == timeline.provenance.end()) return first;
-  const std::vector<Ticks> starts = parse_starts(said->second, count);
-  for (std::size_t s = 0; s < starts.size(); ++s) first[s] = std::min(first[s], starts[s]);
+  const std::vector<Ticks> starts = recorded_step_starts(timeline);
+  if (starts.size() != count) return first;
+  for (std::size_t s = 0; s < count; ++s) first[s] = std::min(first[s], starts[s]);
   return first;
 }
 
@@ -87,6 +86,12 @@ std::vector<Timeline> steps_of(const Timeline& timeline) {
     steps[step].memory.push_back(sample);
   }
   return steps;
+}
+
+std::vector<Ticks> recorded_step_starts(const Timeline& timeline) {
+  const auto recorded = timeline.provenance.find(kStepStarts);
+  return recorded == timeline.provenance.end() ? std::vector<Ticks>()
+                                               : parse_starts(recorded->second);
 }
 
 Ticks step_time(const Timeline& step) {

@@ -19,6 +19,9 @@ Timeline join_steps(std::span<const Timeline> steps);
 /// names).
 std::vector<Timeline> steps_of(const Timeline& timeline);
 
+/// The starts recorded by join_steps(), not decreasing; empty if there are none.
+std::vector<Ticks> recorded_step_starts(const Timeline& timeline);
+
 /// The last end of all spans: the duration of a step that starts at time zero.
 Ticks step_time(const Timeline& step);
 

@@ -767,6 +767,30 @@
             <numerusform>%1：%2 个切片，%3 行，%4 · %n 步</numerusform>
         </translation>
     </message>
+    <message>
+        <source>Measured step</source>
+        <translation>实测步</translation>
+    </message>
+    <message>
+        <source>The measured step that is compared</source>
+        <translation>用于比较的实测步</translation>
+    </message>
+    <message>
+        <source>step %1: %2 (median)</source>
+        <translation>第 %1 步：%2（中位）</translation>
+    </message>
+    <message>
+        <source>step %1: %2 (warm-up)</source>
+        <translation>第 %1 步：%2（预热）</translation>
+    </message>
+    <message>
+        <source>step %1: %2</source>
+        <translation>第 %1 步：%2</translation>
+    </message>
+    <message>
+        <source>Compare step</source>
+        <translation>比较训练步</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::ComparisonReport</name>

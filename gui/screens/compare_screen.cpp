@@ -5,9 +5,6 @@
 #include <QPropertyAnimation>
 #include <QVBoxLayout>
 
-#include "core/formats/file.hpp"
-#include "core/formats/pftrace.hpp"
-#include "core/timeline/timeline_of.hpp"
 #include "gui/screens/compare_dialog.hpp"
 #include "gui/screens/slice_text.hpp"
 #include "gui/screens/timeline_prompt.hpp"
@@ -15,56 +12,16 @@
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/timeline/morph.hpp"
-#include "gui/timeline/trace_files.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
+#include "gui/widgets/flow_layout.hpp"
 #include "gui/widgets/theme.hpp"
 
 namespace meshwright::gui {
 namespace {
 
 constexpr int kMorphSteps = 100;
-
-/// Tasks are matched by name; traces of other programs have no names that a plan knows.
-void join(OpenedComparison& opened, const std::function<ValidationReport()>& compare_tasks) {
-  try {
-    opened.report = compare_tasks();
-  } catch (const InputError& error) {
-    opened.problem = qstring_of(error.diagnostics().front().what);
-  }
-}
-
-OpenedComparison compare_files(const std::string& predicted, const std::string& measured) {
-  OpenedComparison opened;
-  opened.measured_path = measured;
-  const std::string bytes_p = read_file(predicted), bytes_m = read_file(measured);
-  opened.predicted = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_p, predicted));
-  opened.measured = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_m, measured));
-  join(opened, [&] {
-    const Timeline p = timeline_from_pftrace(bytes_p, predicted);
-    const Timeline m = timeline_from_pftrace(bytes_m, measured);
-    return compare({p, predicted}, {m, measured});
-  });
-  return opened;
-}
-
-OpenedComparison compare_with(const Simulation& simulation,
-                              const std::shared_ptr<const TimelineTracks>& measured,
-                              const std::string& path) {
-  OpenedComparison opened{.predicted = simulation.tracks,
-                          .measured = measured,
-                          .pairs = nullptr,
-                          .report = std::nullopt,
-                          .problem = {},
-                          .measured_path = path};
-  join(opened, [&] {
-    const Timeline p = timeline_of(simulation.step.graph, simulation.step.times);
-    const Timeline m = timeline_from_pftrace(read_file(path), path);
-    return compare({p, "the scenario"}, {m, path});
-  });
-  return opened;
-}
 
 }  // namespace
 
@@ -94,6 +51,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
        tr("Choose two traces…")},
       [this] { choose_files(); }, both, *column);
   follow_preferences(*view_, workbench.preferences());
+  connect(step_, &QComboBox::currentIndexChanged, this, &CompareScreen::pick_step);
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
   connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
   connect(morph_, &QSlider::valueChanged, this, &CompareScreen::morph);
@@ -154,10 +112,16 @@ void CompareScreen::show_whole(const TimelineTracks& tracks, const TimelineCause
 }
 
 QWidget* CompareScreen::make_knobs() {
-  QHBoxLayout* row = make_row();
+  FlowLayout* knobs = make_flow();
+  step_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  step_->setAccessibleName(tr("Measured step"));
+  step_->setToolTip(tr("The measured step that is compared"));
+  knobs->addWidget(step_);
   alignment_->addItems({tr("step start"), tr("first forward pass"), tr("manual offset")});
   alignment_->setToolTip(tr("The point at which the two timelines are aligned"));
-  add_labeled(*row, tr("&Align at"), alignment_);
+  QHBoxLayout* align = make_row();
+  add_labeled(*align, tr("&Align at"), alignment_);
+  knobs->addWidget(align->parentWidget());
   constexpr double kMostOffset = 1e6;
   offset_->setRange(-kMostOffset, kMostOffset);
   offset_->setDecimals(3);
@@ -165,19 +129,19 @@ QWidget* CompareScreen::make_knobs() {
   offset_->setAccessibleName(tr("Offset added to the measured times"));
   offset_->setToolTip(offset_->accessibleName());
   offset_->hide();
-  row->addWidget(offset_);
-  row->addWidget(residual_);
-  row->addStretch(1);
+  knobs->addWidget(offset_);
+  knobs->addWidget(residual_);
   morph_->setRange(0, kMorphSteps);
   morph_->setFixedWidth(200);
   morph_->setToolTip(tr("Moves the predicted slices to their measured positions"));
-  add_labeled(*row, tr("predicte&d"), morph_);
-  row->addWidget(new QLabel(tr("measured")));
-  row->addStretch(1);
+  QHBoxLayout* morph = make_row();
+  add_labeled(*morph, tr("predicte&d"), morph_);
+  morph->addWidget(new QLabel(tr("measured")));
+  knobs->addWidget(morph->parentWidget());
   recalibrate_->setToolTip(
       tr("Calibrates this machine, simulates the scenario with the result and compares again"));
-  row->addWidget(recalibrate_);
-  return row->parentWidget();
+  knobs->addWidget(recalibrate_);
+  return knobs->parentWidget();
 }
 
 QWidget* CompareScreen::make_buttons_of_trace() {
@@ -241,14 +205,7 @@ void CompareScreen::start(const std::function<OpenedComparison()>& open) {
 void CompareScreen::open(const QString& predicted, const QString& measured) {
   workbench().show_screen(traits().name);
   error_before_.reset();
-  start([p = predicted.toStdString(), m = measured.toStdString()] {
-    OpenedComparison opened = compare_files(p, m);
-    // The files may come in either order; their origin tells which one is measured.
-    if (opened.predicted->origin == TimelineOrigin::kMeasured &&
-        opened.measured->origin == TimelineOrigin::kPredicted)
-      opened = compare_files(m, p);
-    return opened;
-  });
+  start([p = predicted.toStdString(), m = measured.toStdString()] { return compare_files(p, m); });
 }
 
 bool CompareScreen::take(const OpenedFile& file) {
@@ -267,7 +224,7 @@ bool CompareScreen::take(const OpenedFile& file) {
 void CompareScreen::show_alone(const std::shared_ptr<const TimelineTracks>& tracks,
                                const std::string& path) {
   shown_ = {};
-  shown_.measured = tracks;
+  shown_.run = tracks;
   shown_.measured_path = path;
   knobs_->hide();
   beside_->show();
@@ -314,16 +271,16 @@ void CompareScreen::go_to_task(const QString& name) {
 void CompareScreen::lay_on_scenario() {
   awaits_simulation_ = false;
   const auto simulation = workbench().sound_simulation();
-  if (!shown_.measured || shown_.measured_path.empty() || !simulation) return;
+  if (!shown_.run || shown_.measured_path.empty() || !simulation) return;
   if (shown_.report) error_before_ = step_error(*shown_.report);
   workbench().show_screen(traits().name);
-  start([simulation, measured = shown_.measured, path = shown_.measured_path] {
-    return compare_with(*simulation, measured, path);
+  start([simulation, run = shown_.run, path = shown_.measured_path] {
+    return compare_with(*simulation, run, path);
   });
 }
 
 void CompareScreen::recalibrate() {
-  if (!shown_.measured) return;
+  if (!shown_.run) return;
   awaits_calibration_ = true;
   workbench().calibrate();
 }
@@ -343,16 +300,57 @@ void CompareScreen::show_comparison(OpenedComparison comparison) {
   knobs_->show();
   beside_->hide();
   view_->lanes().set_all_streams_shown(false);
+  list_steps();
+  report_->show_notes(
+      {{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.run.get()}});
+  show_tracks();
+  report_->show_report(shown_.report);
+  show_verdict();
+}
+
+void CompareScreen::list_steps() {
+  const QSignalBlocker quiet(step_);
+  step_->clear();
+  const std::size_t count = shown_.steps.size(), median = median_step(shown_.steps);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Ticks time(shown_.steps[i].duration().value * kTicksPerNanosecond);
+    const QString text = i == median ? tr("step %1: %2 (median)")
+                         : i == 0    ? tr("step %1: %2 (warm-up)")
+                                     : tr("step %1: %2");
+    step_->addItem(text.arg(i).arg(time_text(time)));
+  }
+  step_->setCurrentIndex(static_cast<int>(shown_.step));
+  step_->setVisible(count > 1);
+}
+
+void CompareScreen::pick_step(int step) {
+  if (!shown_.run || step < 0) return;
+  using Opened = std::shared_ptr<OpenedComparison>;
+  workbench().jobs().start<Opened>(
+      {tr("Compare step"), "compare.step", false}, this,
+      [shown = shown_, step = static_cast<std::size_t>(step), alignment = alignment(),
+       offset = offset_by_hand()](const JobContext&) {
+        auto opened = std::make_shared<OpenedComparison>(shown);
+        choose_step(*opened, step);
+        opened->pairs = std::make_shared<const TimelineComparison>(
+            compare_tracks(*opened->predicted, *opened->measured, alignment, offset));
+        return opened;
+      },
+      [this, of = shown_.run](const Opened& opened) {
+        if (shown_.run != of) return;  // superseded by another comparison
+        shown_ = std::move(*opened);
+        show_tracks();
+      });
+}
+
+/// Both steps at their own times.
+void CompareScreen::show_tracks() {
   const QSignalBlocker quiet(morph_);
   morph_->setValue(0);
-  report_->show_notes(
-      {{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
   view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
   view_->set_causes(nullptr);
   inspector_->clear();
   show_residual();
-  report_->show_report(shown_.report);
-  show_verdict();
 }
 
 ComparisonAlignment CompareScreen::alignment() const {

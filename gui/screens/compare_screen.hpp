@@ -12,23 +12,12 @@
 #include "gui/screens/comparison_report.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
 
-#include "core/timeline/compare.hpp"
+#include "gui/screens/opened_comparison.hpp"
 #include "gui/screens/screen.hpp"
-#include "gui/timeline/comparison.hpp"
-#include "gui/timeline/tracks.hpp"
 
 namespace meshwright::gui {
 
 class EmptyNotice;
-
-/// Two timelines, and the result of matching their tasks; only `measured` of a trace shown alone.
-struct OpenedComparison {
-  std::shared_ptr<const TimelineTracks> predicted, measured;
-  std::shared_ptr<const TimelineComparison> pairs;
-  std::optional<ValidationReport> report;
-  QString problem;            ///< the reason if there is no report
-  std::string measured_path;  ///< for another comparison later; empty if not read from a file
-};
 
 class CompareScreen : public Screen {
   Q_OBJECT
@@ -43,6 +32,8 @@ class CompareScreen : public Screen {
   const OpenedComparison& comparison() const { return shown_; }
   /// At 0 slices are at their predicted positions, at the maximum at their measured ones.
   QSlider& morph_slider() const { return *morph_; }
+  /// The measured step that is compared; hidden if there is only one.
+  QComboBox& step_box() const { return *step_; }
   TimelineView& view() const { return *view_; }
   /// Step-time error of the previous comparison with the same trace.
   std::optional<double> error_before() const { return error_before_; }
@@ -58,6 +49,9 @@ class CompareScreen : public Screen {
   void choose_files();
   void start(const std::function<OpenedComparison()>& open);
   void show_comparison(OpenedComparison comparison);
+  void list_steps();
+  void pick_step(int step);
+  void show_tracks();
   void show_residual();
   void show_verdict();
   ComparisonAlignment alignment() const;
@@ -70,7 +64,7 @@ class CompareScreen : public Screen {
   void recalibrate();
   void take_calibration(bool is_sound);
 
-  QComboBox* alignment_ = new QComboBox;
+  QComboBox *step_ = new QComboBox, *alignment_ = new QComboBox;
   QDoubleSpinBox* offset_ = new QDoubleSpinBox;
   QLabel* verdict_ = new QLabel;
   QLabel* residual_ = new QLabel;

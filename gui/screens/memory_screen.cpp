@@ -9,6 +9,7 @@
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/arrange.hpp"
+#include "gui/widgets/flow_layout.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -42,9 +43,8 @@ QPixmap swatch(const MemoryLook& look) {
 MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, {.name = "memory", .title = tr("Memory")}, parent) {
   auto* column = new QVBoxLayout(this);
-  QHBoxLayout* head = add_row(*column);
-  head->addWidget(verdict_, 1);
-  head->addWidget(make_legend());
+  column->addWidget(verdict_);
+  column->addWidget(make_legend());
   QSplitter* upper = make_splitter(Qt::Horizontal, {{bars_}, {curve_}});
   column->addWidget(make_splitter(Qt::Vertical, {{upper, 3}, {table_, 1}}), 1);
   verdict_->setWordWrap(true);
@@ -64,15 +64,16 @@ void MemoryScreen::showEvent(QShowEvent* event) {
 bool MemoryScreen::is_settled() { return workbench().is_up_to_date(); }
 
 QWidget* MemoryScreen::make_legend() {
-  QHBoxLayout* row = make_row();
+  FlowLayout* legend = make_flow();
   for (int c = 0; c < kMemoryClassCount; ++c) {
+    QHBoxLayout* entry = make_row();
     auto* color = new QLabel;
     color->setPixmap(swatch(look_of(static_cast<MemoryClass>(c))));
-    row->addWidget(color);
-    row->addWidget(new QLabel(text_of(static_cast<MemoryClass>(c))));
-    row->addSpacing(6);
+    entry->addWidget(color);
+    entry->addWidget(new QLabel(text_of(static_cast<MemoryClass>(c))));
+    legend->addWidget(entry->parentWidget());
   }
-  return row->parentWidget();
+  return legend->parentWidget();
 }
 
 void MemoryScreen::show_simulation() {

@@ -15,6 +15,7 @@
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
+#include "gui/widgets/flow_layout.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -99,12 +100,11 @@ void PlansScreen::add_lock(const QString& text,
 }
 
 QWidget* PlansScreen::make_knobs() {
-  QHBoxLayout* row = make_row();
+  FlowLayout* row = make_flow();
   start_->setToolTip(tr("Finds the fastest plans for this model on these devices"));
   cancel_->setToolTip(tr("Cancels the search and keeps the previous results"));
   row->addWidget(start_);
   row->addWidget(cancel_);
-  row->addSpacing(16);
   row->addWidget(new QLabel(tr("Fix:")));
   for (const ParallelSize& size : kParallelSizes)
     if (size.axis)
@@ -120,7 +120,6 @@ QWidget* PlansScreen::make_knobs() {
   add_lock(tr("recompute"), [](const Strategy& s, FixedChoices& f) { f.recompute = s.recompute; });
   add_lock("ZeRO", [](const Strategy& s, FixedChoices& f) { f.zero = s.zero; });
   for (const Lock& lock : locks_) row->addWidget(lock.box);
-  row->addStretch(1);
   return row->parentWidget();
 }
 

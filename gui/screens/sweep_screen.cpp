@@ -10,6 +10,7 @@
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/chart_axis.hpp"
+#include "gui/widgets/flow_layout.hpp"
 #include "planner/search/parallel_for.hpp"
 
 namespace meshwright::gui {
@@ -78,7 +79,8 @@ std::vector<double> levels_between(const ValueGrid& values) {
 SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, {.name = "sweep", .title = tr("Sweep")}, parent) {
   auto* column = new QVBoxLayout(this);
-  QHBoxLayout* row = add_row(*column);
+  FlowLayout* choices = make_flow();
+  column->addWidget(choices->parentWidget());
   for (int knob = 0; knob < kSweepKnobCount; ++knob)
     for (QComboBox* box : {rows_, columns_}) box->addItem(title_of(static_cast<SweepKnob>(knob)));
   rows_->setCurrentIndex(static_cast<int>(SweepKnob::kPipeline));
@@ -86,16 +88,16 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
   for (const Figure& figure : figures()) figure_->addItem(figure.title);
   const auto add = [&](const QString& text, const QString& hint, QComboBox* box) {
     box->setToolTip(hint);
+    QHBoxLayout* row = make_row();
     add_labeled(*row, text, box);
-    row->addSpacing(12);
+    choices->addWidget(row->parentWidget());
   };
   add(tr("&Metric"), tr("Quantity shown by the cells and the contour lines"), figure_);
   add(tr("&Rows"), tr("Parameter on the vertical axis"), rows_);
   add(tr("C&olumns"), tr("Parameter on the horizontal axis"), columns_);
   note_->setProperty("role", "faint");
   note_->setWordWrap(true);  // otherwise the note sets the minimum window width
-  note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  row->addWidget(note_, 1);
+  column->addWidget(note_);
   column->addWidget(map_, 1);
   for (QComboBox* box : {rows_, columns_})
     connect(box, &QComboBox::currentIndexChanged, this, &SweepScreen::start);

@@ -8,6 +8,7 @@
 #include <QSettings>
 #include <QStyle>
 #include <QToolButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 #include "core/plan/strategy_text.hpp"
@@ -82,7 +83,16 @@ WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, {.name = "welcome", .title = tr("Welcome"), .uses_scenario = false},
              parent) {
   setAcceptDrops(true);
-  auto* outer = new QHBoxLayout(this);
+  auto* scroll = new QScrollArea;  // on small screens
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setWidgetResizable(true);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  auto* page = new QWidget;
+  scroll->setWidget(page);
+  auto* whole = new QVBoxLayout(this);
+  whole->setContentsMargins(0, 0, 0, 0);
+  whole->addWidget(scroll);
+  auto* outer = new QHBoxLayout(page);
   auto* column = new QVBoxLayout;
   outer->addStretch(1);
   outer->addLayout(column, 6);

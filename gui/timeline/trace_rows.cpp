@@ -180,6 +180,13 @@ std::string lane_label(const TraceEvents& events, const ThreadLane& lane, bool w
   return label;
 }
 
+constexpr std::string_view kStepPrefix = "ProfilerStep#";
+
+struct StepMark {
+  bool is_on_device = false;
+  std::int64_t start_ns = 0;
+};
+
 class RowsOfTraces {
  public:
   explicit RowsOfTraces(const std::vector<RankTrace>& traces) : traces_(traces) {}
@@ -194,6 +201,7 @@ class RowsOfTraces {
     tracks.origin = traces_.size() == 1 && traces_[0].events.origin == "predicted"
                         ? TimelineOrigin::kPredicted
                         : TimelineOrigin::kMeasured;
+    for (const auto& [number, mark] : steps_) tracks.iterations.emplace_back(mark.start_ns);
     std::sort(tracks.iterations.begin(), tracks.iterations.end());
     std::sort(tracks.arrows.begin(), tracks.arrows.end());
     std::stable_sort(tracks.memory.begin(), tracks.memory.end(),
@@ -315,8 +323,7 @@ class RowsOfTraces {
       microbatch = action->microbatch, stage = action->stage;
       label = name_of(kind);
     }
-    if (name.starts_with("ProfilerStep#"))
-      builder_.tracks().iterations.emplace_back(slice.start_ns + trace.clock_shift_ns);
+    if (name.starts_with(kStepPrefix)) add_step(trace, slice);
     const bool has_microbatch = microbatch >= 0 && microbatch < kNoMicrobatch;
     builder_.add(
         {.start_ns = slice.start_ns + trace.clock_shift_ns,
@@ -324,6 +331,22 @@ class RowsOfTraces {
          .label = label_of(label, stage),
          .kind = kind,
          .microbatch = has_microbatch ? static_cast<std::uint16_t>(microbatch) : kNoMicrobatch});
+  }
+
+  /// PyTorch marks a step on the host, newer versions also on the device, where its kernels start
+  /// later. Of all ranks, the first mark counts, those on devices before all others.
+  void add_step(const RankTrace& trace, const TraceSlice& slice) {
+    const TraceEvents& events = trace.events;
+    const std::string_view number =
+        std::string_view(events.names[slice.name]).substr(kStepPrefix.size());
+    const bool is_on_device =
+        slice.category >= 0 &&
+        events.names[static_cast<std::size_t>(slice.category)] == "gpu_user_annotation";
+    const StepMark mark{is_on_device, slice.start_ns + trace.clock_shift_ns};
+    const auto [known, is_new] = steps_.emplace(number, mark);
+    StepMark& best = known->second;
+    if (is_new || is_on_device < best.is_on_device) return;
+    if (is_on_device > best.is_on_device || mark.start_ns < best.start_ns) best = mark;
   }
 
   /// Caches recent labels: adjacent slices often share one of a few names.
@@ -395,6 +418,7 @@ class RowsOfTraces {
   const std::vector<RankTrace>& traces_;
   TracksBuilder builder_;
   std::array<Recent, 1024> recent_;
+  std::map<std::string, StepMark, std::less<>> steps_;  ///< by number
   std::int64_t reference_ = 0;
   bool has_processes_ = false;  ///< in the trace that is being added
   std::size_t dropped_ = 0, too_deep_ = 0, far_ = 0;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/base/check.hpp"
+#include "core/timeline/timeline_steps.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -326,6 +327,8 @@ TimelineTracks timeline_tracks_of(const Timeline& timeline) {
   TimelineTracks& tracks = builder.tracks();
   tracks.origin = timeline.origin;
   tracks.provenance = timeline.provenance;
+  for (const Ticks start : recorded_step_starts(timeline))
+    tracks.iterations.push_back(floor_nanoseconds(start));
   add_memory(timeline, tracks);
   add_arrows(timeline, tracks);
   return builder.finish();

@@ -6,6 +6,8 @@
 #include <QLabel>
 #include <QTableWidget>
 
+#include "gui/widgets/flow_layout.hpp"
+
 namespace meshwright::gui {
 
 QSplitter* make_splitter(Qt::Orientation orientation, std::initializer_list<SplitterPart> parts) {
@@ -21,6 +23,16 @@ QHBoxLayout* make_row() {
   auto* row = new QHBoxLayout(new QWidget);
   row->setContentsMargins(0, 0, 0, 0);
   return row;
+}
+
+FlowLayout* make_flow() {
+  auto* widget = new QWidget;
+  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+  policy.setHeightForWidth(true);
+  widget->setSizePolicy(policy);
+  auto* flow = new FlowLayout(widget, FlowLayout::Spare::kAtTheEnd);
+  flow->setContentsMargins(0, 0, 0, 0);
+  return flow;
 }
 
 QHBoxLayout* add_row(QBoxLayout& column) {

@@ -11,6 +11,8 @@ class QTableWidget;
 
 namespace meshwright::gui {
 
+class FlowLayout;
+
 struct SplitterPart {
   QWidget* widget;
   int stretch = 0;
@@ -21,6 +23,10 @@ QSplitter* make_splitter(Qt::Orientation orientation, std::initializer_list<Spli
 QHBoxLayout* make_row();
 /// A row below the items of `column`.
 QHBoxLayout* add_row(QBoxLayout& column);
+
+/// A row without margins that continues below where the width does not suffice, in a widget of its
+/// own: its parentWidget().
+FlowLayout* make_flow();
 
 /// Appends an input after its label, which becomes its accessible name.
 void add_labeled(QBoxLayout& row, const QString& label, QWidget* input);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QLayout>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,7 +10,9 @@ namespace meshwright::gui {
 
 class FlowLayout : public QLayout {
  public:
-  using QLayout::QLayout;
+  enum class Spare : std::uint8_t { kShared, kAtTheEnd };
+  /// `spare`: whether the items of a row share its spare width, or keep their preferred widths.
+  explicit FlowLayout(QWidget* parent, Spare spare) : QLayout(parent), spare_(spare) {}
 
   void addItem(QLayoutItem* item) override { items_.emplace_back(item); }
   int count() const override { return static_cast<int>(items_.size()); }
@@ -24,9 +27,10 @@ class FlowLayout : public QLayout {
   QSize minimumSize() const override;
 
  private:
-  /// Height of all rows; moves the items if `move`. The items of a row share its spare width.
+  /// Height of all rows; moves the items if `move`.
   int arrange(const QRect& place, bool move) const;
 
+  Spare spare_;
   std::vector<std::unique_ptr<QLayoutItem>> items_;
 };
 

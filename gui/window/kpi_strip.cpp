@@ -27,7 +27,7 @@ QString points_text(double now, double then) {
 }  // namespace
 
 KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
-  auto* row = new FlowLayout(this);
+  auto* row = new FlowLayout(this, FlowLayout::Spare::kShared);
   row->setContentsMargins(8, 6, 8, 6);
   row->setSpacing(6);
   QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);

@@ -20,6 +20,7 @@
 #include "core/formats/pftrace.hpp"
 #include "core/formats/schedule_csv.hpp"
 #include "core/timeline/timeline_of.hpp"
+#include "core/timeline/timeline_steps.hpp"
 #include "gui/screens/calibration_screen.hpp"
 #include "gui/screens/compare_dialog.hpp"
 #include "gui/screens/compare_screen.hpp"
@@ -55,13 +56,20 @@ class ScreensTest : public WindowTest {
     EXPECT_TRUE(settles());
     return screen<CompareScreen>("compare");
   }
+  /// One step per factor, as many times as long as predicted.
+  static void write_measured(const Simulation& simulation, const std::vector<std::int64_t>& factors,
+                             const QString& path) {
+    Timeline predicted = timeline_of(simulation.step.graph, simulation.step.times);
+    predicted.origin = TimelineOrigin::kMeasured;
+    std::vector<Timeline> steps(factors.size(), predicted);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      for (TimelineSpan& span : steps[i].spans)
+        span.start = span.start * factors[i], span.end = span.end * factors[i];
+    write_file(path.toStdString(), to_pftrace(join_steps(steps)));
+  }
   static void write_measured(const Simulation& simulation, std::int64_t factor,
                              const QString& path) {
-    Timeline timeline = timeline_of(simulation.step.graph, simulation.step.times);
-    timeline.origin = TimelineOrigin::kMeasured;
-    for (TimelineSpan& span : timeline.spans)
-      span.start = span.start * factor, span.end = span.end * factor;
-    write_file(path.toStdString(), to_pftrace(timeline));
+    write_measured(simulation, std::vector{factor}, path);
   }
   void search_plans() {
     set_small_scenario();
@@ -77,6 +85,7 @@ class ScreensTest : public WindowTest {
 
 TEST_F(ScreensTest, SearchesPlansAndAppliesOne) {
   ASSERT_NO_FATAL_FAILURE(search_plans());
+  EXPECT_TRUE(QSize(1024, 640).expandedTo(window->minimumSizeHint()) == QSize(1024, 640));
   auto& plans = screen<PlansScreen>("plans");
   ASSERT_FALSE(plans.result()->plans.empty());
   EXPECT_EQ(plans.table().rowCount(), static_cast<int>(plans.result()->plans.size()));
@@ -273,6 +282,36 @@ TEST_F(ScreensTest, OpensAFolderOfTracesAsTheRanksOfOneRun) {
   ASSERT_EQ(tracks->rows.size(), 3U);
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_EQ(tracks->rows[static_cast<std::size_t>(rank)].rank, rank);
+}
+
+// Steps that take 9, 2, 4 and 3 times as long as predicted; the first is a warm-up, so 3 is the
+// median. Any other can be picked, and only that step is shown.
+TEST_F(ScreensTest, ComparesTheMedianStepOrTheOneThatIsPicked) {
+  set_small_scenario();
+  const Simulation& s = *workbench->simulation();
+  const QString predicted = folder.filePath("p.pftrace"), measured = folder.filePath("m.pftrace");
+  write_file(predicted.toStdString(), to_pftrace(timeline_of(s.step.graph, s.step.times)));
+  write_measured(s, {9, 2, 4, 3}, measured);
+  auto& compare = screen<CompareScreen>("compare");
+  compare.open(predicted, measured);
+  ASSERT_TRUE(settles());
+  QComboBox& step = compare.step_box();
+  ASSERT_EQ(step.count(), 4);
+  EXPECT_EQ(step.currentIndex(), 3);
+  EXPECT_FALSE(step.isHidden());
+  const auto end = [&] { return static_cast<double>(compare.comparison().measured->end.value); };
+  const auto once = static_cast<double>(compare.comparison().predicted->end.value);
+  EXPECT_NEAR(end() / once, 3, 1e-3);
+  EXPECT_EQ(compare.comparison().report->counted_steps, 3);
+  EXPECT_TRUE(QSize(1024, 640).expandedTo(window->minimumSizeHint()) == QSize(1024, 640));
+  step.setCurrentIndex(1);
+  ASSERT_TRUE(settles());
+  EXPECT_NEAR(end() / once, 2, 1e-3);
+  EXPECT_EQ(compare.view().state().content.measured, compare.comparison().measured);
+  EXPECT_EQ(compare.comparison().pairs->measured_alone, 0U);
+  trigger("compare.again");  // all steps are still there
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(step.count(), 4);
 }
 
 // The first stage is slowed down after the comparison: comparing again gives another error and

@@ -68,6 +68,23 @@ TEST(TraceRows, FindTheComputeStreamAndSeparateNestedSlices) {
   EXPECT_EQ(tracks.origin, TimelineOrigin::kMeasured);
 }
 
+// The same step on the host and on the device of two ranks; another is on the host only.
+TEST(TraceRows, CountEveryStepOnceAndStartItOnTheDevice) {
+  std::vector<RankTrace> traces;
+  for (const int rank : {0, 1}) {
+    const std::string bytes = R"({"traceEvents":[
+      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":9,"tid":1,"ts":10,"dur":40},
+      {"ph":"X","cat":"gpu_user_annotation","name":"ProfilerStep#7","pid":0,"tid":7,"ts":)" +
+                              std::to_string(20 - rank) + R"(,"dur":40},
+      {"ph":"X","cat":"user_annotation","name":"ProfilerStep#8","pid":9,"tid":1,"ts":)" +
+                              std::to_string(60 - rank) + R"(,"dur":40}]})";
+    traces.push_back(
+        {.events = read_trace_events(bytes, "x.json"), .rank = rank, .where = "x.json"});
+  }
+  EXPECT_THAT(tracks_of_events(traces).iterations,
+              ElementsAre(Nanoseconds(9000), Nanoseconds(49'000)));
+}
+
 TEST(KernelFamily, FollowsTheNamesOfCommonKernels) {
   const std::pair<const char*, SliceKind> kNames[]{
       {"ampere_sgemm_128x64_tn", SliceKind::kMatmul},

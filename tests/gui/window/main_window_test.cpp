@@ -278,10 +278,9 @@ TEST_F(MainWindowTest, HasNoFiguresOfTheDevicesForPassTimesSetByHand) {
 
 TEST_F(MainWindowTest, FitsIntoSmallScreens) {
   constexpr QSize kSmall(1024, 640);
-  for (const char* name : {"explore", "compare", "run", "topology", "calibration", "lecture"}) {
-    window->show_screen(name);
+  for (const Screen* screen : window->screens()) {
+    window->show_screen(screen->traits().name);
     ASSERT_TRUE(settles());
-    const Screen* screen = window->current_screen();
     window->resize(kSmall);
     QCoreApplication::processEvents();
     EXPECT_EQ(window->size(), kSmall)
