@@ -78,7 +78,7 @@ std::string box_text(const Timeline& timeline, const SvgBox& box, const SvgScale
   const KindStyle& style = style_of(first.kind);
   const double left = scale.percent(first.start), width = scale.percent(box.end) - left;
   const std::string title = box.tasks == 1
-                                ? timeline.names[static_cast<std::size_t>(first.name)]
+                                ? std::string(timeline.names[static_cast<std::size_t>(first.name)])
                                 : fmt::format("{} tasks from {}", box.tasks,
                                               timeline.names[static_cast<std::size_t>(first.name)]);
   std::string text = fmt::format(

@@ -142,7 +142,7 @@ class TraceReader {
           default:
             entry.skip();
         }
-      if (iid >= kFirstNameIid) set_name(iid - kFirstNameIid, std::string(name));
+      if (iid >= kFirstNameIid) set_name(iid - kFirstNameIid, name);
     }
   }
 
@@ -195,6 +195,7 @@ class TraceReader {
       } else if (const auto stream = value_named<Stream>(d.name, kStreamCount)) {
         role = StreamTrack{static_cast<std::int32_t>(timeline_.tracks.size())};
         timeline_.tracks.push_back({RankId(parent->second), *stream});
+        prefixes_.push_back(derived_prefix(timeline_.tracks.back()));
         open_.emplace_back();
       }
     }
@@ -292,16 +293,20 @@ class TraceReader {
   }
 
   void place_event(const Event& e, std::uint64_t timestamp) {
-    const auto role = roles_.find(e.track);
-    if (role == roles_.end()) return;
+    if (e.track != last_track_ || last_role_ == nullptr) {  // events of a track follow each other
+      const auto found = roles_.find(e.track);
+      last_track_ = e.track;
+      last_role_ = found == roles_.end() ? nullptr : &found->second;
+    }
+    if (last_role_ == nullptr) return;
     constexpr std::uint64_t kLatest =
         static_cast<std::uint64_t>(Ticks::max().value / kTicksPerNanosecond) - 1;
     require(timestamp <= kLatest, "timestamp out of range");
     const Ticks time(static_cast<std::int64_t>(timestamp) * kTicksPerNanosecond);
-    if (const auto* stream = std::get_if<StreamTrack>(&role->second)) {
+    if (const auto* stream = std::get_if<StreamTrack>(last_role_)) {
       if (e.type == event::kBegin) begin_span(e, stream->index, time);
       if (e.type == event::kEnd) end_span(stream->index, time);
-    } else if (const auto* counter = std::get_if<CounterTrack>(&role->second)) {
+    } else if (const auto* counter = std::get_if<CounterTrack>(last_role_)) {
       if (e.type == event::kCounter) add_memory(e, *counter, time);
     }
   }
@@ -351,21 +356,25 @@ class TraceReader {
   }
 
   void set_derived_name(const Event& e, const TimelineSpan& span) {
-    std::string name;
-    append_derived_name(name, timeline_.tracks[static_cast<std::size_t>(span.track)], span);
+    std::string& name = derived_;
+    const std::string& prefix = prefixes_[static_cast<std::size_t>(span.track)];
+    name.assign(prefix);
+    append_derived_rest(name, span);
     if (const auto copy = e.note(Note::kCopy)) {
       require(*copy <= 0xffffffff, "copy number out of range");
       name += '#';
       append_number(name, static_cast<std::int64_t>(*copy));
     }
-    set_name(static_cast<std::uint64_t>(span.name), std::move(name));
+    set_name(static_cast<std::uint64_t>(span.name), name);
   }
 
-  void set_name(std::uint64_t index, std::string name) {
+  void set_name(std::uint64_t index, std::string_view name) {
     require(index < timeline_.names.size(), "name index out of range");
-    std::string& known = timeline_.names[index];
-    require(!name_is_set_[index] || known == name, "conflicting definitions of a name");
-    known = std::move(name);
+    if (name_is_set_[index]) {
+      require(timeline_.names[index] == name, "conflicting definitions of a name");
+      return;
+    }
+    timeline_.names.set(index, name);
     name_is_set_[index] = true;
   }
 
@@ -409,6 +418,10 @@ class TraceReader {
   std::map<std::uint64_t, std::int32_t> rank_of_process_;
   std::map<std::uint64_t, TrackRole> roles_;
   std::vector<std::optional<std::size_t>> open_;  ///< the running span, by track
+  std::vector<std::string> prefixes_;             ///< of derived names, by track
+  std::string derived_;                           ///< reuses its memory
+  std::uint64_t last_track_ = 0;
+  const TrackRole* last_role_ = nullptr;
   Event event_;
 };
 

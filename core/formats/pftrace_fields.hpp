@@ -14,10 +14,10 @@
 ///   provenance  text annotations of the first instant event
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 
+#include "core/base/append_number.hpp"
 #include "core/timeline/timeline.hpp"
 
 namespace meshwright::pftrace {
@@ -73,18 +73,17 @@ inline constexpr std::uint64_t kFormat = 1;  ///< annotation "meshwright_timelin
 /// Sorts counters below streams.
 inline constexpr std::int32_t kFirstCounterRank = 100;
 
-inline void append_number(std::string& text, std::int64_t number) {
-  char digits[24];
-  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-}
-
-/// Appends the stable name derived from a span and its track: "r12.compute.s3.F7".
-inline void append_derived_name(std::string& text, const TimelineTrack& track,
-                                const TimelineSpan& span) {
-  text += 'r';
+/// The stable name derived from a span and its track, "r12.compute.s3.F7", of which this is the
+/// part of the track.
+inline std::string derived_prefix(const TimelineTrack& track) {
+  std::string text = "r";
   append_number(text, track.rank.value);
   text += '.';
   text += name_of(track.stream);
+  return text;
+}
+/// Appends the part of the span.
+inline void append_derived_rest(std::string& text, const TimelineSpan& span) {
   if (span.stage >= 0) {
     text += ".s";
     append_number(text, span.stage);

@@ -1,10 +1,14 @@
 /// Writes *.pftrace; see pftrace.cpp for reading and pftrace_fields.hpp for the layout.
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 
 #include "core/base/check.hpp"
+#include "core/base/parallel_for.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/formats/pftrace_fields.hpp"
 
@@ -20,7 +24,7 @@ struct NameForm {
   std::uint64_t copy = 0;  ///< k of a "#k" at the end; 0: none
 };
 
-NameForm form_of(const std::string& name, const std::string& derived) {
+NameForm form_of(std::string_view name, std::string_view derived) {
   if (!name.starts_with(derived)) return {};
   if (name.size() == derived.size()) return {.derived = true};
   if (name[derived.size()] != '#') return {};
@@ -57,10 +61,56 @@ FlowEnds ends_by_span(const Timeline& timeline, std::int32_t TimelineFlow::*end)
   return ends;
 }
 
+/// Bytes of a protobuf message of at most N bytes. A pbf_writer, which first reserves the length of
+/// each message and later moves its bytes, takes three times as long.
+template <std::size_t N>
+class ShortMessage {
+ public:
+  void add_varint(std::uint32_t field, std::uint64_t value) {
+    put(std::uint64_t{field} << 3 | std::uint64_t{0});
+    put(value);
+  }
+  void add_fixed64(std::uint32_t field, std::uint64_t value) {
+    put(std::uint64_t{field} << 3 | std::uint64_t{1});
+    for (int byte = 0; byte < 8; ++byte) bytes_[size_++] = static_cast<char>(value >> (8 * byte));
+  }
+  void add_message(std::uint32_t field, std::string_view bytes) {
+    add_head(field, bytes.size());
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += bytes.size();
+  }
+  /// Of a message of `size` bytes that follows.
+  void add_head(std::uint32_t field, std::size_t size) {
+    put(std::uint64_t{field} << 3 | std::uint64_t{2});
+    put(size);
+  }
+  std::string_view bytes() const { return {bytes_.data(), size_}; }
+
+ private:
+  void put(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_[size_++] = static_cast<char>(value | 0x80);
+    bytes_[size_++] = static_cast<char>(value);
+  }
+
+  std::array<char, N> bytes_;
+  std::size_t size_ = 0;
+};
+
+/// Fields of at most 2 bytes of tag and 10 of value: type, track, name, correlation and four notes.
+/// Flows are appended where there are any.
+using EventMessage = ShortMessage<192>;
+
+void add_note(EventMessage& e, Note note, std::uint64_t value) {
+  ShortMessage<16> a;
+  a.add_varint(annotation::kNameIid, 1 + static_cast<std::uint64_t>(note));
+  a.add_varint(annotation::kUint, value);
+  e.add_message(event::kAnnotation, a.bytes());
+}
+
 class TraceWriter {
  public:
   explicit TraceWriter(const Timeline& timeline) : timeline_(timeline) {
-    constexpr std::size_t kBytesPerSpan = 64, kBytesPerSample = 48;
+    constexpr std::size_t kBytesPerSample = 48;
     bytes_.reserve(kBytesPerSpan * (timeline.spans.size() + 16) +
                    kBytesPerSample * timeline.memory.size());
   }
@@ -86,11 +136,6 @@ class TraceWriter {
     pbf_writer entry(data, list);
     entry.add_uint64(interned::kIid, iid);
     entry.add_string(interned::kName, name.data(), name.size());
-  }
-  static void add_note(pbf_writer& event_writer, Note note, std::uint64_t value) {
-    pbf_writer a(event_writer, event::kAnnotation);
-    a.add_uint64(annotation::kNameIid, 1 + static_cast<std::uint64_t>(note));
-    a.add_uint64(annotation::kUint, value);
   }
   static void add_text(pbf_writer& event_writer, std::string_view name, std::string_view value) {
     pbf_writer a(event_writer, event::kAnnotation);
@@ -186,27 +231,63 @@ class TraceWriter {
 
   /// Names that cannot be derived from a span, written first as interned event names.
   void write_spans() {
-    std::vector<NameForm> forms(timeline_.spans.size());
-    std::vector<bool> implied(timeline_.names.size(), false);
-    std::vector<bool> written_out(timeline_.names.size(), false);
-    std::string derived;
-    for (std::size_t s = 0; s < forms.size(); ++s) {
-      const TimelineSpan& span = timeline_.spans[s];
-      const auto name = static_cast<std::size_t>(span.name);
-      derived.clear();
-      append_derived_name(derived, timeline_.tracks[static_cast<std::size_t>(span.track)], span);
-      forms[s] = form_of(timeline_.names[name], derived);
-      (forms[s].derived ? implied : written_out)[name] = true;
-    }
-    for (std::size_t n = 0; n < timeline_.names.size(); ++n)
-      if (written_out[n] || !implied[n]) write_name(n);
+    const std::size_t count = timeline_.spans.size();
+    constexpr std::size_t kSpansPerChunk = 1 << 15;  // some 2 MiB of a file
+    const std::size_t chunks = (count + kSpansPerChunk - 1) / kSpansPerChunk;
+    const auto for_chunks = [&](const auto& write_spans_of) {
+      parallel_for(chunks, thread_count(0), [&](std::size_t chunk) {
+        const std::size_t begin = chunk * kSpansPerChunk;
+        write_spans_of(chunk, begin, std::min(count, begin + kSpansPerChunk));
+      });
+    };
+    std::vector<NameForm> forms(count);
+    for_chunks(
+        [&](std::size_t, std::size_t begin, std::size_t end) { find_forms(begin, end, forms); });
+    write_names(forms);
 
     const FlowEnds from = ends_by_span(timeline_, &TimelineFlow::from);
     const FlowEnds to = ends_by_span(timeline_, &TimelineFlow::to);
-    for (std::size_t s = 0; s < forms.size(); ++s) {
-      write_begin(s, forms[s], from, to);
-      write_end(timeline_.spans[s]);
+    std::vector<std::string> parts(chunks);
+    for_chunks([&](std::size_t chunk, std::size_t begin, std::size_t end) {
+      parts[chunk].reserve(kBytesPerSpan * (end - begin));
+      for (std::size_t s = begin; s < end; ++s) {
+        append_begin(parts[chunk], s, forms[s], from, to);
+        append_end(parts[chunk], timeline_.spans[s]);
+      }
+    });
+    for (const std::string& part : parts) bytes_ += part;
+  }
+
+  /// Names are in the order of tasks, spans by track: without the prefetch, almost every name is a
+  /// cache miss.
+  void find_forms(std::size_t begin, std::size_t end, std::vector<NameForm>& forms) const {
+    constexpr std::size_t kAhead = 16;
+    std::string derived;
+    std::size_t prefix = 0;
+    for (std::size_t s = begin; s < end; ++s) {
+      if (s + 2 * kAhead < end) timeline_.names.prefetch_place(name_index(s + 2 * kAhead));
+      if (s + kAhead < end) timeline_.names.prefetch_text(name_index(s + kAhead));
+      const TimelineSpan& span = timeline_.spans[s];
+      if (s == begin || span.track != timeline_.spans[s - 1].track) {
+        derived = derived_prefix(timeline_.tracks[static_cast<std::size_t>(span.track)]);
+        prefix = derived.size();
+      }
+      derived.resize(prefix);
+      append_derived_rest(derived, span);
+      forms[s] = form_of(timeline_.names[name_index(s)], derived);
     }
+  }
+  std::size_t name_index(std::size_t span) const {
+    return static_cast<std::size_t>(timeline_.spans[span].name);
+  }
+
+  void write_names(const std::vector<NameForm>& forms) {
+    std::vector<bool> implied(timeline_.names.size(), false);
+    std::vector<bool> written_out(timeline_.names.size(), false);
+    for (std::size_t s = 0; s < forms.size(); ++s)
+      (forms[s].derived ? implied : written_out)[name_index(s)] = true;
+    for (std::size_t n = 0; n < timeline_.names.size(); ++n)
+      if (written_out[n] || !implied[n]) write_name(n);
   }
 
   void write_name(std::size_t index) {
@@ -217,46 +298,64 @@ class TraceWriter {
     add_interned(data, interned::kEventNames, kFirstNameIid + index, timeline_.names[index]);
   }
 
-  void write_begin(std::size_t s, const NameForm& form, const FlowEnds& from, const FlowEnds& to) {
+  void append_begin(std::string& bytes, std::size_t s, const NameForm& form, const FlowEnds& from,
+                    const FlowEnds& to) const {
     const TimelineSpan& span = timeline_.spans[s];
     const auto kind = static_cast<std::uint64_t>(span.kind);
     const auto name = static_cast<std::uint64_t>(span.name);
-    write_event(span.start, event::kBegin, uuid_of_track(span.track), [&](pbf_writer& e) {
-      e.add_uint64(event::kNameIid, form.derived ? kFirstKindIid + kind : kFirstNameIid + name);
-      if (span.microbatch >= 0)
-        e.add_uint64(event::kCorrelationId, static_cast<std::uint64_t>(span.microbatch));
-      if (span.stage >= 0) add_note(e, Note::kStage, static_cast<std::uint64_t>(span.stage));
-      if (form.derived)
-        add_note(e, Note::kTask, name);
-      else
-        add_note(e, Note::kKind, kind);
-      if (form.copy > 0) add_note(e, Note::kCopy, form.copy);
-      const std::uint64_t cut_off =
-          below_nanosecond(span.start) * kTicksPerNanosecond + below_nanosecond(span.end);
-      if (cut_off > 0) add_note(e, Note::kSubNs, cut_off);
-      for (std::uint32_t i = from.begin[s]; i < from.begin[s + 1]; ++i)
-        e.add_fixed64(event::kFlowIds, from.numbers[i]);
-      for (std::uint32_t i = to.begin[s]; i < to.begin[s + 1]; ++i)
-        e.add_fixed64(event::kTerminatingFlowIds, to.numbers[i]);
-    });
+    EventMessage e = event_of(event::kBegin, uuid_of_track(span.track));
+    e.add_varint(event::kNameIid, form.derived ? kFirstKindIid + kind : kFirstNameIid + name);
+    if (span.microbatch >= 0)
+      e.add_varint(event::kCorrelationId, static_cast<std::uint64_t>(span.microbatch));
+    if (span.stage >= 0) add_note(e, Note::kStage, static_cast<std::uint64_t>(span.stage));
+    if (form.derived)
+      add_note(e, Note::kTask, name);
+    else
+      add_note(e, Note::kKind, kind);
+    if (form.copy > 0) add_note(e, Note::kCopy, form.copy);
+    const std::uint64_t cut_off =
+        below_nanosecond(span.start) * kTicksPerNanosecond + below_nanosecond(span.end);
+    if (cut_off > 0) add_note(e, Note::kSubNs, cut_off);
+    if (from.begin[s] == from.begin[s + 1] && to.begin[s] == to.begin[s + 1])
+      return append_event(bytes, span.start, event::kBegin, e.bytes());
+    std::string with_flows(e.bytes());
+    const auto add = [&](std::uint32_t field, const FlowEnds& ends) {
+      for (std::uint32_t i = ends.begin[s]; i < ends.begin[s + 1]; ++i) {
+        ShortMessage<16> flow;
+        flow.add_fixed64(field, ends.numbers[i]);
+        with_flows += flow.bytes();
+      }
+    };
+    add(event::kFlowIds, from);
+    add(event::kTerminatingFlowIds, to);
+    append_event(bytes, span.start, event::kBegin, with_flows);
   }
 
-  void write_end(const TimelineSpan& span) {
-    write_event(span.end, event::kEnd, uuid_of_track(span.track), [](pbf_writer&) {});
+  void append_end(std::string& bytes, const TimelineSpan& span) const {
+    append_event(bytes, span.end, event::kEnd,
+                 event_of(event::kEnd, uuid_of_track(span.track)).bytes());
   }
 
-  /// write_fields(e) writes what is particular to the event. Ends refer to no interned names.
-  template <class WriteFields>
-  void write_event(Ticks time, std::uint32_t type, std::uint64_t track,
-                   const WriteFields& write_fields) {
-    pbf_writer p(trace_, trace::kPacket);
-    p.add_uint64(packet::kTimestamp, nanoseconds(time));
-    p.add_uint32(packet::kSequenceId, kSequence);
-    if (type != event::kEnd) p.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
-    pbf_writer e(p, packet::kTrackEvent);
-    e.add_uint32(event::kType, type);
-    e.add_uint64(event::kTrackUuid, track);
-    write_fields(e);
+  static EventMessage event_of(std::uint32_t type, std::uint64_t track) {
+    EventMessage e;
+    e.add_varint(event::kType, type);
+    e.add_varint(event::kTrackUuid, track);
+    return e;
+  }
+
+  /// Ends refer to no interned names.
+  static void append_event(std::string& bytes, Ticks time, std::uint32_t type,
+                           std::string_view event_bytes) {
+    ShortMessage<64> p;
+    p.add_varint(packet::kTimestamp, nanoseconds(time));
+    p.add_varint(packet::kSequenceId, kSequence);
+    if (type != event::kEnd) p.add_varint(packet::kSequenceFlags, packet::kNeedsState);
+    p.add_head(packet::kTrackEvent, event_bytes.size());
+    ShortMessage<16> head;
+    head.add_head(trace::kPacket, p.bytes().size() + event_bytes.size());
+    bytes += head.bytes();
+    bytes += p.bytes();
+    bytes += event_bytes;
   }
 
   /// A sample without changes repeats the weights, so that it is not lost.
@@ -284,12 +383,14 @@ class TraceWriter {
 
   void write_counter(const MemorySample& sample, std::size_t memory_class, std::uint64_t uuid,
                      bool first) {
-    write_event(sample.time, event::kCounter, uuid, [&](pbf_writer& e) {
-      e.add_int64(event::kCounterValue, sample.amounts.by_class[memory_class].value);
-      if (first) add_note(e, Note::kSample, below_nanosecond(sample.time));
-    });
+    EventMessage e = event_of(event::kCounter, uuid);
+    e.add_varint(event::kCounterValue,
+                 static_cast<std::uint64_t>(sample.amounts.by_class[memory_class].value));
+    if (first) add_note(e, Note::kSample, below_nanosecond(sample.time));
+    append_event(bytes_, sample.time, event::kCounter, e.bytes());
   }
 
+  static constexpr std::size_t kBytesPerSpan = 72;
   const Timeline& timeline_;
   std::string bytes_;
   pbf_writer trace_{bytes_};

@@ -24,6 +24,7 @@
 #include "core/base/ids.hpp"
 #include "core/base/kernel.hpp"
 #include "core/base/memory_amounts.hpp"
+#include "core/base/text_table.hpp"
 #include "core/operators/buffers.hpp"
 #include "core/plan/plan.hpp"
 
@@ -208,7 +209,7 @@ inline Axis axis_of(const TaskGraph& graph, const Task& task) {
 /// same name get a suffix "#2", "#3", ...
 std::string stable_name(const TaskGraph& graph, TaskId task);
 /// The stable names of all tasks, by task. Linear.
-std::vector<std::string> stable_names(const TaskGraph& graph);
+TextTable stable_names(const TaskGraph& graph);
 
 /// Descriptions of all violated invariants (at most 20). Empty if the graph is valid.
 std::vector<std::string> check_task_graph(const TaskGraph& graph);

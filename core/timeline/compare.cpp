@@ -44,7 +44,7 @@ std::map<TaskKey, const TimelineSpan*> spans_by_name(const Timeline& timeline) {
   std::map<TaskKey, const TimelineSpan*> spans;
   for (const TimelineSpan& span : timeline.spans)
     spans[{timeline.tracks[static_cast<std::size_t>(span.track)].rank.value,
-           timeline.names[static_cast<std::size_t>(span.name)]}] = &span;
+           std::string(timeline.names[static_cast<std::size_t>(span.name)])}] = &span;
   return spans;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/kernel.hpp"
 #include "core/base/memory_amounts.hpp"
+#include "core/base/text_table.hpp"
 #include "core/base/units.hpp"
 #include "core/graph/task_graph.hpp"
 
@@ -51,7 +52,7 @@ struct Timeline {
   TimelineOrigin origin = TimelineOrigin::kPredicted;
   TimelineClock clock = TimelineClock::kSimulated;
   std::vector<TimelineTrack> tracks;
-  std::vector<std::string> names;
+  TextTable names;
   std::vector<TimelineSpan> spans;  ///< sorted by track, then start; no overlaps within a track
   std::vector<TimelineFlow> flows;
   std::vector<MemorySample> memory;               ///< sorted by rank, then time

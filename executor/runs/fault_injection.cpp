@@ -65,12 +65,12 @@ FaultKind kind_from(const std::string& text) {
 }
 
 TaskId task_from(const std::string& text, int rank, const TaskGraph& graph) {
-  const std::vector<std::string> names = stable_names(graph);
+  const TextTable names = stable_names(graph);
   std::vector<std::string> of_rank;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (graph.ranks[static_cast<std::size_t>(graph.tasks[i].rank)].rank.value != rank) continue;
     if (names[i] == text || names[i].ends_with("." + text)) return TaskId(i);
-    of_rank.push_back(names[i]);
+    of_rank.emplace_back(names[i]);
   }
   if (of_rank.empty())
     refuse_fault(

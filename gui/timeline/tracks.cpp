@@ -312,7 +312,7 @@ TimelineTracks timeline_tracks_of(const Timeline& timeline) {
            timeline.spans[next].track == static_cast<std::int32_t>(track);
          ++next) {
       const TimelineSpan& span = timeline.spans[next];
-      const std::string& name = timeline.names[static_cast<std::size_t>(span.name)];
+      const std::string_view name = timeline.names[static_cast<std::size_t>(span.name)];
       const Nanoseconds start = floor_nanoseconds(span.start), end = floor_nanoseconds(span.end);
       builder.add({.start_ns = start.value,
                    .duration_ns = (end - start).value,

@@ -182,7 +182,7 @@ TEST(CheckTaskGraph, StopsAt20Findings) {
 
 TEST(StableName, AgreesWithTheListOfAllNamesAndCountsRepeats) {
   const TaskGraph graph = sound_graph();
-  const std::vector<std::string> names = stable_names(graph);
+  const TextTable names = stable_names(graph);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
     EXPECT_EQ(stable_name(graph, TaskId(i)), names[i]);
   EXPECT_THAT(names, Contains("r0.compute.s0.F0"));

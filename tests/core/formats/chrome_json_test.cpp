@@ -34,7 +34,7 @@ TEST(ChromeJson, LooksAsTheGoldenFileDoes) {
 
 TEST(ChromeJson, EscapesTextsAndReplacesWhatIsNotUtf8) {
   Timeline t = three_spans();
-  t.names[0] = "q\" b\\ n\n e\xc3\xa9 bad\xff\xc3 \xed\xa0\x80 cut\xe2\x82";
+  t.names.set(0, "q\" b\\ n\n e\xc3\xa9 bad\xff\xc3 \xed\xa0\x80 cut\xe2\x82");
   const auto json = nlohmann::json::parse(to_chrome_json(t));
   EXPECT_EQ(json["otherData"]["plan"], "a \"b\"\\\n");
   for (const auto& e : json["traceEvents"])

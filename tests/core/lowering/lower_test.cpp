@@ -188,7 +188,7 @@ TEST(Lower, GivesTasksTheSameNamesFoldedAndUnfolded) {
   const auto all = stable_names(lower(plan, model, cluster, {.ranks = RankSet::kAll}));
   const std::set<std::string> known(all.begin(), all.end());
   EXPECT_EQ(known.size(), all.size());
-  for (const std::string& name : folded) EXPECT_TRUE(known.contains(name)) << name;
+  for (const std::string_view name : folded) EXPECT_TRUE(known.contains(std::string(name))) << name;
   EXPECT_TRUE(known.contains("r7.compute.s1.F3"));
 }
 

@@ -135,7 +135,7 @@ std::string complaint(const Timeline& prediction, const Timeline& measurement) {
 
 TEST(Compare, RefusesTimelinesOfDifferentPlans) {
   Timeline other = measured();
-  other.names[1] = "r0.compute.s0.W0";
+  other.names.set(1, "r0.compute.s0.W0");
   EXPECT_EQ(complaint(predicted(), other),
             "m.pftrace: not a measurement of the plan of p.pftrace: 3 tasks in common, "
             "1 only in p.pftrace, 1 only here; "
@@ -157,7 +157,7 @@ TEST(Compare, SaysOfARunThatWasInterruptedThatItWasAndNotThatItIsAnotherPlan) {
   part.provenance["steps"] = "interrupted after 0 of 5 steps";
   EXPECT_EQ(complaint(predicted(), part),
             "m.pftrace: interrupted before the first step was complete: 3 of 4 tasks of p.pftrace");
-  part.names[0] = "r0.compute.s0.F7";
+  part.names.set(0, "r0.compute.s0.F7");
   EXPECT_EQ(complaint(predicted(), part),
             "m.pftrace: not a measurement of the plan of p.pftrace: 2 tasks in common, "
             "2 only in p.pftrace, 1 only here; "

@@ -53,8 +53,11 @@ inline Timeline random_timeline(unsigned seed, const RandomTimeline& shape = {})
   // The order of names differs from that of spans.
   for (std::size_t i = t.spans.size(); i-- > 1;) {
     const auto j = static_cast<std::size_t>(below(static_cast<unsigned>(i + 1)));
-    std::swap(t.names[static_cast<std::size_t>(t.spans[i].name)],
-              t.names[static_cast<std::size_t>(t.spans[j].name)]);
+    const auto of_i = static_cast<std::size_t>(t.spans[i].name);
+    const auto of_j = static_cast<std::size_t>(t.spans[j].name);
+    const std::string name(t.names[of_i]);
+    t.names.set(of_i, t.names[of_j]);
+    t.names.set(of_j, name);
     std::swap(t.spans[i].name, t.spans[j].name);
   }
   const auto spans = static_cast<unsigned>(t.spans.size());

@@ -36,7 +36,7 @@ TEST(TimelineOf, PutsEveryStreamOnATrackOfItsOwn) {
   ASSERT_EQ(timeline.spans.size(), 8u);
   EXPECT_EQ(timeline.spans[1].start, Ticks(54));  // rank 0, backward
   EXPECT_EQ(timeline.spans[1].kind, TaskKind::kBackward);
-  const std::vector<std::string> names = stable_names(g.graph);
+  const TextTable names = stable_names(g.graph);
   for (const TimelineSpan& span : timeline.spans) {
     const auto task = static_cast<std::size_t>(span.name);
     EXPECT_EQ(timeline.names[task], names[task]);

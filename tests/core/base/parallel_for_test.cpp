@@ -1,4 +1,4 @@
-#include "planner/search/parallel_for.hpp"
+#include "core/base/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 

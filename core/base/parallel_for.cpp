@@ -1,9 +1,10 @@
-#include "planner/search/parallel_for.hpp"
+#include "core/base/parallel_for.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -54,7 +55,10 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   const auto extra = std::min(count, static_cast<std::size_t>(std::max(1, threads)));
   {
     std::vector<std::jthread> others;
-    for (std::size_t t = 1; t < extra; ++t) others.emplace_back(work);
+    try {
+      for (std::size_t t = 1; t < extra; ++t) others.emplace_back(work);
+    } catch (const std::system_error&) {  // the system permits no more
+    }
     work();
   }
   failure.rethrow();
