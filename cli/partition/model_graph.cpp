@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
@@ -93,6 +94,15 @@ Totals totals_of(const KernelGraph& graph) {
   return totals;
 }
 
+constexpr const char* kStandardInput = "standard input";
+
+/// Of a file, where data of its tensors may be; empty for standard input.
+std::string directory_of(const std::string& file) {
+  if (file == kStandardInput) return "";
+  const std::filesystem::path directory = std::filesystem::path(file).parent_path();
+  return directory.empty() ? "." : directory.string();
+}
+
 }  // namespace
 
 void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags) {
@@ -118,7 +128,7 @@ void add_model_graph_flags(CLI::App& command, ModelGraphFlags& flags) {
 NamedText read_graph_file(const std::string& path) {
   // ONNX files may hold weights, and sharding problems matrices.
   constexpr std::size_t kLargestGraphFile = std::size_t{512} << 20;
-  const std::string where = path == "-" ? "standard input" : path;
+  const std::string where = path == "-" ? kStandardInput : path;
   std::string bytes =
       read_file(path, path.ends_with(".onnx") ? kLargestOnnxFile : kLargestGraphFile);
   if (is_gzip(bytes)) bytes = decompress_gzip(bytes, where, kLargestGraphFile);
@@ -144,7 +154,8 @@ PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
   const OnnxOptions options{.dimensions = dimensions_of(flags.dimensions),
                             .dtype = flags.dtype.value_or(Dtype::kBf16),
                             .is_training = !flags.inference,
-                            .allows_unknown_operators = flags.unknown_operators == kMemoryBound};
+                            .allows_unknown_operators = flags.unknown_operators == kMemoryBound,
+                            .directory = directory_of(file.where)};
   check_dtype(options.dtype, model.cluster);
   model.devices = devices_of(model.cluster, device_flags);
   const Trainer trainer = trainer_from_toml(find_trainer(

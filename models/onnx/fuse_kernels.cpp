@@ -1,35 +1,15 @@
 #include "models/onnx/fuse_kernels.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "core/base/check.hpp"
-#include "models/onnx/attention_kernels.hpp"
+#include "models/onnx/kernel_fusion.hpp"
 
 namespace meshwright::onnx {
 namespace {
 
-constexpr std::int32_t kNone = -1;
 /// torch.compile limits fused kernels to 64 nodes, too.
 constexpr std::size_t kMostFusedNodes = 64;
-/// Views and factors before attention.
-constexpr std::size_t kMostAttentionNodes = 256;
-
-bool is_product(const KernelNode& node) {
-  return node.work.forward.size() == 1 && node.work.forward[0].kind == KernelKind::kGemm;
-}
-
-bool has_kernels(const KernelNode& node) {
-  return !node.work.forward.empty() || !node.work.backward.empty();
-}
-
-/// A node that takes no time, with one output: another view of its first input.
-bool is_view(const KernelNode& node, const std::vector<GraphTensor>& tensors) {
-  return !has_kernels(node) && node.outputs.size() == 1 && node.outputs[0] >= 0 &&
-         tensors[static_cast<std::size_t>(node.outputs[0])].view_of >= 0;
-}
 
 /// `kernel` with the columns of `other`, which reads or writes the same `shared` bytes.
 void widen(Kernel& kernel, const Kernel& other, Bytes shared) {
@@ -41,77 +21,7 @@ void widen(Kernel& kernel, const Kernel& other, Bytes shared) {
       kernel.phase == Phase::kBackwardInput ? other.k : other.n;
 }
 
-class KernelFusion {
- public:
-  KernelFusion(KernelNodes& graph, const GraphSettings& settings);
-  void run() {
-    fuse_biases();
-    for (std::size_t t = 0; t < graph_.tensors.size(); ++t)
-      join_products(static_cast<std::int32_t>(t));
-    form_clusters();
-    for (std::size_t n = 0; n < nodes_.size(); ++n) fuse_attention(n);
-    for (auto& [last, members] : clusters_) fuse_cluster(last, members);
-  }
-
- private:
-  using Cluster = std::vector<std::size_t>;  ///< ascending; the last one is the last node
-
-  GraphTensor& tensor(std::int32_t index) {
-    return graph_.tensors[static_cast<std::size_t>(index)];
-  }
-  const std::vector<std::size_t>& readers(std::int32_t index) const {
-    return readers_[static_cast<std::size_t>(index)];
-  }
-  std::int32_t producer(std::int32_t index) const {
-    return graph_.producer[static_cast<std::size_t>(index)];
-  }
-  std::int32_t root(std::int32_t index) const { return roots_[static_cast<std::size_t>(index)]; }
-  bool is_in(std::size_t last, std::int32_t node) const {
-    return node >= 0 && cluster_[static_cast<std::size_t>(node)] == static_cast<std::int32_t>(last);
-  }
-  Bytes bytes(std::int32_t index) { return bytes_of(tensor(index), settings_.dtype); }
-  /// Of what a kernel reads through a view: at most the memory that it shows.
-  Bytes bytes_read(std::int32_t index) { return std::min(bytes(index), bytes(root(index))); }
-  bool is_read_only_by(std::int32_t output, std::size_t reader) const;
-
-  void fuse_biases();
-  bool is_bias_of(std::int32_t bias, std::int32_t product);
-
-  void join_products(std::int32_t input);
-  bool is_projection(std::size_t n, std::int32_t input);
-
-  void form_clusters();
-  Fusion fusion_of(const KernelNode& node);
-  std::int32_t cluster_of_readers(std::size_t n) const;
-  bool is_alone(std::size_t n) const;
-  void fuse_cluster(std::size_t last, const Cluster& members);
-  Bytes bytes_of_views(std::int32_t root, const std::set<std::int32_t>& views);
-  std::vector<std::int32_t> needed_roots(const Cluster& members, std::size_t last);
-  Routine routine_of(const Cluster& members, std::size_t full_inputs) const;
-
-  /// Scores, probabilities and what is between them.
-  struct Scores {
-    std::size_t product = 0;  ///< Q K^T
-    Cluster members;          ///< from the scores to the probabilities
-    bool causal = false, dropout = false;
-  };
-  std::optional<Scores> find_scores(std::size_t weighted_sum);
-  void fuse_attention(std::size_t weighted_sum);
-  std::int32_t operand(std::int32_t input, std::size_t last, Cluster& members);
-  bool leaves_cluster(std::size_t n, std::int32_t input);
-  void skip_copy_of(std::size_t last);
-
-  void join(std::size_t member, std::size_t last);
-
-  KernelNodes& graph_;
-  std::vector<KernelNode>& nodes_;
-  const GraphSettings& settings_;
-  std::vector<std::int32_t> roots_;                ///< by tensor
-  std::vector<std::vector<std::size_t>> readers_;  ///< by tensor, ascending
-  std::vector<std::int32_t> cluster_;              ///< by node: its last node; kNone: in none
-  std::vector<bool> is_closed_;                    ///< by node: nothing more can be fused with it
-  std::map<std::size_t, Cluster> clusters_;        ///< by their last node
-};
+}  // namespace
 
 KernelFusion::KernelFusion(KernelNodes& graph, const GraphSettings& settings)
     : graph_(graph),
@@ -127,6 +37,15 @@ KernelFusion::KernelFusion(KernelNodes& graph, const GraphSettings& settings)
       auto& readers = readers_[static_cast<std::size_t>(input)];
       if (readers.empty() || readers.back() != n) readers.push_back(n);
     }
+}
+
+void KernelFusion::run() {
+  fuse_biases();
+  for (std::size_t t = 0; t < graph_.tensors.size(); ++t)
+    join_products(static_cast<std::int32_t>(t));
+  form_clusters();
+  for (std::size_t n = 0; n < nodes_.size(); ++n) fuse_attention(n);
+  for (auto& [last, members] : clusters_) fuse_cluster(last, members);
 }
 
 /// `last` does the work of `member` from now on.
@@ -256,12 +175,56 @@ std::int32_t KernelFusion::cluster_of_readers(std::size_t n) const {
   return cluster;
 }
 
+/// Whether readers take only some of its elements, such as the halves that a rotary embedding
+/// swaps.
+bool KernelFusion::is_read_in_parts(std::size_t n) const {
+  std::vector<std::int32_t> open = nodes_[n].outputs;
+  while (!open.empty()) {
+    const std::int32_t whole = open.back();
+    open.pop_back();
+    if (whole < 0 || !graph_.tensors[static_cast<std::size_t>(whole)].dims) continue;
+    for (const std::size_t reader : readers(whole)) {
+      if (has_kernels(nodes_[reader])) continue;
+      for (const std::int32_t view : nodes_[reader].outputs) {
+        if (view < 0) continue;
+        const GraphTensor& shown = graph_.tensors[static_cast<std::size_t>(view)];
+        if (shown.view_of != whole || !shown.dims) continue;
+        if (*element_count(*shown.dims) <
+            *element_count(*graph_.tensors[static_cast<std::size_t>(whole)].dims))
+          return true;
+        open.push_back(view);
+      }
+    }
+  }
+  return false;
+}
+
+/// Whether it is computed from elements and a reduction of their row, such as the last product of a
+/// norm.
+bool KernelFusion::follows_rows(std::size_t n) {
+  constexpr std::size_t kMostSteps = 16;
+  std::vector<std::size_t> open{n};
+  for (std::size_t i = 0; i < open.size() && i < kMostSteps; ++i) {
+    const Fusion fusion = is_closed_[open[i]] ? Fusion::kNone : fusion_of(nodes_[open[i]]);
+    if (fusion == Fusion::kRows) return true;
+    if (fusion == Fusion::kNone) continue;
+    for (const std::int32_t input : nodes_[open[i]].inputs)
+      if (input >= 0 && producer(input) >= 0)
+        open.push_back(static_cast<std::size_t>(producer(input)));
+  }
+  return false;
+}
+
+/// A norm whose result is read in parts is a kernel of its own: the threads of a row would need the
+/// elements of others.
+///
 /// From the last node to the first: a node joins its readers. Views only join, as they take no
 /// time.
 void KernelFusion::form_clusters() {
   for (std::size_t n = nodes_.size(); n-- > 0;) {
     if (is_closed_[n] || fusion_of(nodes_[n]) == Fusion::kNone) continue;
-    const std::int32_t joined = cluster_of_readers(n);
+    const bool ends = has_kernels(nodes_[n]) && is_read_in_parts(n) && follows_rows(n);
+    const std::int32_t joined = ends ? kNone : cluster_of_readers(n);
     if (joined != kNone && clusters_[static_cast<std::size_t>(joined)].size() < kMostFusedNodes) {
       cluster_[n] = joined;
       clusters_[static_cast<std::size_t>(joined)].push_back(n);
@@ -380,179 +343,6 @@ void KernelFusion::fuse_cluster(std::size_t last, const Cluster& members) {
   }
   fused.saved = needed;
 }
-
-// ---- attention ------------------------------------------------------------------------------
-
-/// The cluster with a softmax between two products, if nothing else reads what is in it.
-std::optional<KernelFusion::Scores> KernelFusion::find_scores(std::size_t weighted_sum) {
-  const KernelNode& sum = nodes_[weighted_sum];
-  if (!is_product(sum) || is_closed_[weighted_sum] || sum.inputs.size() != 2) return std::nullopt;
-  std::int32_t probabilities = sum.inputs[0];
-  if (probabilities < 0 || tensor(sum.inputs[1]).is_parameter()) return std::nullopt;
-  Scores found;
-  std::size_t reader = weighted_sum;
-  while (producer(probabilities) >= 0 &&
-         is_view(nodes_[static_cast<std::size_t>(producer(probabilities))], graph_.tensors)) {
-    if (!is_read_only_by(probabilities, reader)) return std::nullopt;
-    reader = static_cast<std::size_t>(producer(probabilities));
-    found.members.push_back(reader);
-    probabilities = nodes_[reader].inputs[0];
-  }
-  const std::int32_t last = producer(probabilities);
-  if (last < 0 || cluster_[static_cast<std::size_t>(last)] != last ||
-      is_closed_[static_cast<std::size_t>(last)] || !is_read_only_by(probabilities, reader))
-    return std::nullopt;
-  const Cluster& cluster = clusters_.at(static_cast<std::size_t>(last));
-  found.members.insert(found.members.end(), cluster.begin(), cluster.end());
-  const Bytes size = bytes(probabilities);
-  int softmaxes = 0;
-  std::int32_t scores = kNone;
-  for (const std::size_t member : cluster) {
-    const KernelNode& node = nodes_[member];
-    softmaxes += node.rule->name == "Softmax" ? 1 : 0;
-    found.dropout = found.dropout || (node.rule->name == "Dropout" && has_kernels(node));
-    for (const std::int32_t input : node.inputs) {
-      if (input < 0) continue;
-      found.causal = found.causal || tensor(input).is_triangular;
-      if (is_in(static_cast<std::size_t>(last), producer(input))) continue;
-      const std::int32_t source = producer(root(input));
-      if (bytes(input) != size || source < 0 ||
-          !is_product(nodes_[static_cast<std::size_t>(source)]))
-        continue;
-      if (scores != kNone && scores != input) return std::nullopt;  // a sum of two products
-      scores = input;
-    }
-  }
-  if (softmaxes != 1 || scores == kNone) return std::nullopt;
-  // From the product to the cluster: views.
-  for (std::int32_t view = scores; tensor(view).view_of >= 0; view = tensor(view).view_of) {
-    const auto source = static_cast<std::size_t>(producer(view));
-    if (cluster_[source] != last) found.members.push_back(source);
-  }
-  found.product = static_cast<std::size_t>(producer(root(scores)));
-  const KernelNode& product = nodes_[found.product];
-  if (is_closed_[found.product] || product.inputs.size() != 2 ||
-      tensor(product.inputs[0]).is_parameter() || tensor(product.inputs[1]).is_parameter())
-    return std::nullopt;
-  std::ranges::sort(found.members);
-  const auto stays = [&](std::int32_t output) {
-    return !graph_.is_graph_output[static_cast<std::size_t>(output)] &&
-           std::ranges::all_of(readers(output), [&](std::size_t n) {
-             return std::ranges::binary_search(found.members, n);
-           });
-  };
-  for (std::int32_t view = scores;; view = tensor(view).view_of) {
-    if (!stays(view)) return std::nullopt;
-    if (tensor(view).view_of < 0) break;
-  }
-  return found;
-}
-
-/// The last node of a cluster, which becomes part of another kernel: the node before it, which
-/// computes `input`, is then the last one. False if the cluster would have several last nodes.
-bool KernelFusion::leaves_cluster(std::size_t n, std::int32_t input) {
-  if (cluster_[n] == kNone) return true;
-  if (cluster_[n] != static_cast<std::int32_t>(n)) return false;
-  Cluster rest = clusters_.at(n);
-  rest.pop_back();
-  if (!rest.empty() && producer(input) != static_cast<std::int32_t>(rest.back())) return false;
-  clusters_.erase(n);
-  cluster_[n] = kNone;
-  if (rest.empty()) return true;
-  const std::size_t last = rest.back();
-  for (const std::size_t member : rest) cluster_[member] = static_cast<std::int32_t>(last);
-  clusters_.emplace(last, std::move(rest));
-  return true;
-}
-
-/// The memory behind an operand. Views of it, copies in another layout and factors that are the
-/// same for all elements are part of attention, if only it reads them: they become members.
-std::int32_t KernelFusion::operand(std::int32_t input, std::size_t last, Cluster& members) {
-  const auto is_member = [&](std::size_t n) {
-    return n == last || std::ranges::find(members, n) != members.end();
-  };
-  for (;;) {
-    const std::int32_t source = producer(input);
-    if (source < 0 || members.size() > kMostAttentionNodes ||
-        !std::ranges::all_of(readers(input), is_member) ||
-        graph_.is_graph_output[static_cast<std::size_t>(input)])
-      return input;
-    const auto n = static_cast<std::size_t>(source);
-    const KernelNode& node = nodes_[n];
-    const bool is_reshaped = is_view(node, graph_.tensors) || node.work.operation == "Reshape";
-    std::size_t scaled = 0;
-    if (!is_reshaped) {
-      const bool is_scale =
-          (node.rule->name == "Mul" || node.rule->name == "Div") && node.inputs.size() == 2;
-      if (!is_scale) return input;
-      scaled = *element_count(*tensor(node.inputs[0]).dims) == 1 ? 1 : 0;
-      if (*element_count(*tensor(node.inputs[1 - scaled]).dims) != 1) return input;
-    }
-    if (is_closed_[n] || node.outputs.size() != 1 || !leaves_cluster(n, node.inputs[scaled]))
-      return input;
-    members.push_back(n);
-    input = node.inputs[scaled];
-  }
-}
-
-/// Fused attention writes its result in the layout that the next product reads.
-void KernelFusion::skip_copy_of(std::size_t last) {
-  std::int32_t output = nodes_[last].outputs[0];
-  while (readers(output).size() == 1) {
-    const std::size_t reader = readers(output).front();
-    KernelNode& node = nodes_[reader];
-    if (is_view(node, graph_.tensors)) {
-      output = node.outputs[0];
-      continue;
-    }
-    if (node.work.operation != "Reshape" || !tensor(output).is_transposed || !is_alone(reader))
-      return;
-    node.work.forward.clear();
-    node.work.backward.clear();
-    tensor(node.outputs[0]).view_of = output;
-    return;
-  }
-}
-
-void KernelFusion::fuse_attention(std::size_t weighted_sum) {
-  const std::optional<Scores> scores = find_scores(weighted_sum);
-  if (!scores) return;
-  const Kernel& first = nodes_[scores->product].work.forward[0];
-  const Kernel& second = nodes_[weighted_sum].work.forward[0];
-  if (first.batch * first.m != second.batch * second.m || first.n != second.k) return;
-  Cluster members = scores->members;
-  members.push_back(scores->product);
-  const std::int32_t query = operand(nodes_[scores->product].inputs[0], weighted_sum, members);
-  const std::int32_t key = operand(nodes_[scores->product].inputs[1], weighted_sum, members);
-  const std::int32_t value = operand(nodes_[weighted_sum].inputs[1], weighted_sum, members);
-  const std::int32_t result = nodes_[weighted_sum].outputs[0];
-  AttentionSize size{
-      .batch = first.batch,
-      .queries = first.m,
-      .keys = first.n,
-      .key_size = first.k,
-      .value_size = second.n,
-      .causal = scores->causal && first.m > 1,
-      .dropout = scores->dropout,
-      .operands = bytes_read(query) + bytes_read(key) + bytes_read(value) + bytes(result)};
-  const bool is_trained = !nodes_[weighted_sum].work.backward.empty();
-  for (const std::size_t member : members) {
-    if (nodes_[member].rule->name == "Dropout") nodes_[member].work.saved = {};
-    join(member, weighted_sum);
-  }
-  KernelNode& fused = nodes_[weighted_sum];
-  fused.work.forward = {attention_kernel(size, Phase::kForward, settings_.dtype)};
-  fused.work.backward.clear();
-  fused.saved.clear();
-  if (is_trained) {
-    fused.work.backward = {attention_kernel(size, Phase::kBackwardInput, settings_.dtype)};
-    fused.work.saved += softmax_statistics(size);
-    fused.saved = {query, key, value, result};
-  }
-  skip_copy_of(weighted_sum);
-}
-
-}  // namespace
 
 std::vector<std::int32_t> roots_of(const std::vector<GraphTensor>& tensors) {
   std::vector<std::int32_t> roots(tensors.size(), kNone);

@@ -20,6 +20,8 @@ struct OnnxOptions {
   /// Operators without a rule are read and written once, if the file has the shapes of their
   /// outputs. Otherwise they are refused.
   bool allows_unknown_operators = false;
+  /// Of files with data of tensors, of which masks are read; empty: none are.
+  std::string directory = {};
   /// As torch.compile does it (fuse_kernels.hpp). Otherwise every operator has its own kernels.
   bool fuses_kernels = true;
 };

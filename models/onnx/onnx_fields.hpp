@@ -29,7 +29,11 @@ inline constexpr std::uint32_t kName = 1, kFloat = 2, kInt = 3, kString = 4, kTe
 }
 namespace tensor {
 inline constexpr std::uint32_t kDims = 1, kDataType = 2, kFloatData = 4, kInt32Data = 5,
-                               kInt64Data = 7, kName = 8, kRawData = 9, kDoubleData = 10;
+                               kInt64Data = 7, kName = 8, kRawData = 9, kDoubleData = 10,
+                               kExternalData = 13;
+}
+namespace entry {  ///< a key with its value
+inline constexpr std::uint32_t kKey = 1, kValue = 2;
 }
 namespace value_info {
 inline constexpr std::uint32_t kName = 1, kType = 2;

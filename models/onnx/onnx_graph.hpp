@@ -13,12 +13,20 @@
 
 namespace meshwright::onnx {
 
+/// Bytes in another file, in the directory of the model.
+struct ExternalData {
+  std::string location;
+  std::uint64_t offset = 0;
+};
+
 /// A tensor with its data, if they are few.
 struct TensorLiteral {
   std::string name;
   ElementType type = ElementType::kUndefined;
   Dimensions dims;
   std::optional<std::vector<double>> value;
+  std::optional<ExternalData> external;
+  std::optional<bool> is_causal_mask;  ///< of matrices of booleans whose data are in the file
 };
 
 struct Attribute {

@@ -4,6 +4,8 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
+#include "models/onnx/causal_masks.hpp"
 #include "models/onnx/onnx_fields.hpp"
 #include "models/onnx/onnx_graph.hpp"
 
@@ -87,6 +89,24 @@ void append_few(const List& list, std::vector<double>& values) {
   }
 }
 
+/// Adds one key of the place of external data, with its value.
+void read_external(pbf_reader reader, std::optional<ExternalData>& data) {
+  std::string key, value;
+  while (reader.next()) switch (reader.tag_and_type()) {
+      case sized(entry::kKey):
+        key = text_of(reader);
+        break;
+      case sized(entry::kValue):
+        value = text_of(reader);
+        break;
+      default:
+        reader.skip();
+    }
+  if (!data) data.emplace();
+  if (key == "location") data->location = value;
+  if (key == "offset") data->offset = number_from_text<std::uint64_t>(value).value_or(0);
+}
+
 TensorLiteral read_tensor(pbf_reader reader) {
   TensorLiteral tensor;
   std::string_view raw;
@@ -106,6 +126,9 @@ TensorLiteral read_tensor(pbf_reader reader) {
         break;
       case sized(tensor::kRawData):
         raw = view_of(reader);
+        break;
+      case sized(tensor::kExternalData):
+        read_external(reader.get_message(), tensor.external);
         break;
       case sized(tensor::kFloatData):
         append_few(reader.get_packed_float(), values);
@@ -133,6 +156,8 @@ TensorLiteral read_tensor(pbf_reader reader) {
     throw Refusal{
         fmt::format("tensor '{}' has the shape [{}]", tensor.name, fmt::join(tensor.dims, ", ")),
         "use dimensions of at least 0, and at most 2^40 elements"};
+  if (tensor.type == ElementType::kBool && !raw.empty())
+    tensor.is_causal_mask = is_causal_mask(raw, tensor.dims);
   if (*count > kMostKnownValues) return tensor;
   if (!raw.empty()) values = values_of_raw(raw, tensor.type);
   if (values.size() == static_cast<std::size_t>(*count)) tensor.value = std::move(values);

@@ -2,13 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "models/onnx/causal_masks.hpp"
 #include "models/onnx/fuse_kernels.hpp"
 #include "models/onnx/kernel_graph_reader.hpp"
+#include "models/onnx/node_order.hpp"
 #include "models/onnx/operators.hpp"
 #include "models/text/printable_text.hpp"
 
@@ -21,9 +22,6 @@ constexpr std::size_t kMostJoinedParameters = 64;
 
 /// More than weights, gradients and optimizer state take per parameter.
 constexpr double kStateBytes = 32;
-
-/// Operators that order positions.
-constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
 
 std::vector<std::int32_t> without_repeats(std::vector<std::int32_t> indices) {
   std::ranges::sort(indices);
@@ -51,7 +49,6 @@ class KernelGraphReader {
   std::int64_t dimension(const DeclaredTensor& input, std::size_t axis);
   void name_nodes();
   void connect();
-  std::vector<std::size_t> topological_order() const;
   void visit(std::size_t node);
   const OperatorRule& rule_of(std::size_t node) const;
   void use_declared_shapes(std::size_t node);
@@ -60,8 +57,6 @@ class KernelGraphReader {
   bool reads_parameters(std::size_t node) const;
   bool is_constant(std::size_t node) const;
   void set_constant(std::size_t node);
-  bool compares_positions(std::size_t node, std::string_view operation) const;
-  void mark_triangular(std::size_t node, std::string_view operation, bool passes_on);
   void add_work(std::size_t node, const NodeContext& context);
   void fuse();
   void add_saved_tensors();
@@ -133,9 +128,7 @@ void KernelGraphReader::declare_initializers() {
     tensor.is_constant = !is_trainable;
     tensor.needs_gradient = is_trainable && settings_.is_training;
     if (is_trainable) tensor.parameters.push_back(index);
-    const std::size_t rank = literal.dims.size();
-    tensor.is_triangular = literal.type == ElementType::kBool && rank >= 2 &&
-                           literal.dims[rank - 1] == literal.dims[rank - 2];
+    tensor.is_triangular = is_causal_mask(literal, options_.directory);
   }
 }
 
@@ -230,33 +223,6 @@ void KernelGraphReader::connect() {
     }
 }
 
-/// The order of the file as far as possible.
-std::vector<std::size_t> KernelGraphReader::topological_order() const {
-  std::vector<std::vector<std::size_t>> readers(graph_.nodes.size());
-  std::vector<std::size_t> missing(graph_.nodes.size(), 0), order;
-  for (std::size_t v = 0; v < inputs_.size(); ++v)
-    for (const std::int32_t input : inputs_[v]) {
-      if (input < 0) continue;
-      const std::int32_t producer = tensors_[static_cast<std::size_t>(input)].producer;
-      if (producer < 0) continue;
-      readers[static_cast<std::size_t>(producer)].push_back(v);
-      ++missing[v];
-    }
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-  for (std::size_t v = 0; v < missing.size(); ++v)
-    if (missing[v] == 0) ready.push(v);
-  while (!ready.empty()) {
-    order.push_back(ready.top());
-    ready.pop();
-    for (const std::size_t reader : readers[order.back()])
-      if (--missing[reader] == 0) ready.push(reader);
-  }
-  for (std::size_t v = 0; v < missing.size(); ++v)
-    if (missing[v] > 0)
-      fail(v, "it depends on a cycle", "remove an edge of the cycle: the graph must be acyclic");
-  return order;
-}
-
 const OperatorRule& KernelGraphReader::rule_of(std::size_t v) const {
   const Node& node = graph_.nodes[v];
   if (const OperatorRule* rule = find_rule(node)) return *rule;
@@ -337,7 +303,7 @@ void KernelGraphReader::visit(std::size_t v) {
   };
   if (!find_rule(graph_.nodes[v]) && !depends_on_data(inputs_[v]) && !reads_parameters(v)) {
     use_declared_shapes(v);
-    mark_triangular(v, {}, /*passes_on=*/true);
+    mark_triangular(tensors_, inputs_[v], outputs_[v], {}, /*passes_on=*/true);
     if (std::ranges::all_of(outputs_[v], has_shape)) return set_constant(v);
   }
   const OperatorRule& rule = rule_of(v);
@@ -348,37 +314,11 @@ void KernelGraphReader::visit(std::size_t v) {
                       outputs_[v], budget_);
   rule.apply(context);
   use_declared_shapes(v);
-  mark_triangular(v, rule.name, rule.fusion == Fusion::kElements);
+  mark_triangular(tensors_, inputs_[v], outputs_[v], rule.name, rule.fusion == Fusion::kElements);
   const bool has_data = depends_on_data(inputs_[v]);
   if (!has_data && rule.is_layout && join_parameters(v)) return;
   if (is_constant(v) || (!has_data && !reads_parameters(v))) return set_constant(v);
   add_work(v, context);
-}
-
-/// A row with a column: the result has more elements than either.
-bool KernelGraphReader::compares_positions(std::size_t v, std::string_view operation) const {
-  if (std::ranges::find(kOrders, operation) == std::end(kOrders)) return false;
-  const auto elements = [&](std::int32_t tensor) {
-    return *element_count(*tensors_[static_cast<std::size_t>(tensor)].dims);
-  };
-  const std::int32_t result = outputs_[v][0];
-  if (result < 0 || !tensors_[static_cast<std::size_t>(result)].dims) return false;
-  return std::ranges::all_of(inputs_[v], [&](std::int32_t input) {
-    return input >= 0 && elements(input) < elements(result);
-  });
-}
-
-/// Masks are made of comparisons by elements, copies and selections.
-void KernelGraphReader::mark_triangular(std::size_t v, std::string_view operation, bool passes_on) {
-  const bool is_gather = operation.starts_with("Gather");
-  bool is_triangular = operation == "Trilu" || compares_positions(v, operation);
-  for (std::size_t i = 0; i < inputs_[v].size() && (i == 0 || !is_gather); ++i) {
-    const std::int32_t input = inputs_[v][i];
-    is_triangular = is_triangular || (input >= 0 && (passes_on || is_gather) &&
-                                      tensors_[static_cast<std::size_t>(input)].is_triangular);
-  }
-  for (const std::int32_t output : outputs_[v])
-    if (output >= 0) tensors_[static_cast<std::size_t>(output)].is_triangular = is_triangular;
 }
 
 void KernelGraphReader::set_constant(std::size_t v) {
@@ -504,7 +444,11 @@ KernelsAndTensors KernelGraphReader::read() {
   connect();
   owner_.assign(tensors_.size(), -1);
   result_.assign(graph_.nodes.size(), -1);
-  for (const std::size_t v : topological_order()) visit(v);
+  const std::vector<std::size_t> order = topological_order(inputs_, tensors_);
+  if (order.size() < inputs_.size())
+    fail(first_missing(order, inputs_.size()), "it depends on a cycle",
+         "remove an edge of the cycle: the graph must be acyclic");
+  for (const std::size_t v : order) visit(v);
   if (result_nodes_.empty())
     throw InputError({settings_.where, "no operator depends on an input",
                       "give a graph with at least one operator and one input"});

@@ -110,6 +110,41 @@ TEST(FuseKernels, MakesOneKernelOfANorm) {
   EXPECT_EQ(graph.nodes[6].forward[0].routine, Routine::kRmsNorm);
 }
 
+/// 4 rows of 4 columns, whose halves are swapped as in rotary embeddings, after `first` has
+/// computed "y" of "h".
+KernelGraph read_rotary(void (*first)(OnnxFile&)) {
+  OnnxFile file;
+  file.input("x", {4, 2}).weight("w", {2, 4}).node({"MatMul", {"x", "w"}, {"h"}});
+  first(file);
+  file.input("cos", {4, 4}).input("sin", {4, 4}).integers("zero", {0}).integers("half", {2});
+  file.integers("all", {4}).integers("columns", {1});
+  file.node({"Slice", {"y", "zero", "half", "columns"}, {"left"}});
+  file.node({"Slice", {"y", "half", "all", "columns"}, {"right"}});
+  file.node({"Neg", {"right"}, {"turned"}});
+  file.node({"Concat", {"turned", "left"}, {"swapped"}, {{"axis", std::int64_t{1}}}});
+  file.node({"Mul", {"y", "cos"}, {"a"}}).node({"Mul", {"swapped", "sin"}, {"b"}});
+  file.node({"Add", {"a", "b"}, {"z"}});
+  return file.read();
+}
+
+/// The norm writes its rows before other threads read their halves.
+TEST(FuseKernels, ARotaryEmbeddingIsAKernelAfterANorm) {
+  const KernelGraph graph = read_rotary([](OnnxFile& file) {
+    file.weight("scale", {4}).scalar("two", 2).integers("axes", {-1});
+    file.node({"Pow", {"h", "two"}, {"square"}}).node({"ReduceMean", {"square", "axes"}, {"mean"}});
+    file.node({"Sqrt", {"mean"}, {"root"}}).node({"Div", {"h", "root"}, {"unit"}});
+    file.node({"Mul", {"unit", "scale"}, {"y"}});
+  });
+  EXPECT_THAT(fused_into(graph), ElementsAre(-1, 5, 5, 5, 5, -1, 12, 12, 12, 12, 12, 12, -1));
+  EXPECT_EQ(graph.nodes[5].forward[0].routine, Routine::kRmsNorm);
+}
+
+/// Elements alone are computed again for each reader.
+TEST(FuseKernels, ARotaryEmbeddingComputesElementsBeforeIt) {
+  const KernelGraph graph = read_rotary([](OnnxFile& file) { file.node({"Relu", {"h"}, {"y"}}); });
+  EXPECT_THAT(fused_into(graph), ElementsAre(-1, 8, 8, 8, 8, 8, 8, 8, -1));
+}
+
 /// The sum is read by the product, too, which the last sum depends on: one kernel for both sums
 /// would wait for itself.
 TEST(FuseKernels, NeverWaitsForItself) {

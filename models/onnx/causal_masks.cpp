@@ -1,0 +1,84 @@
+#include "models/onnx/causal_masks.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace meshwright::onnx {
+namespace {
+
+/// Operators that order positions.
+constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
+
+constexpr std::int64_t kMostMaskBytes = 64 << 20;
+
+/// A row with a column: the result has more elements than either.
+bool compares_positions(const std::vector<GraphTensor>& tensors,
+                        const std::vector<std::int32_t>& inputs, std::int32_t result,
+                        std::string_view operation) {
+  if (std::ranges::find(kOrders, operation) == std::end(kOrders)) return false;
+  const auto elements = [&](std::int32_t tensor) {
+    return *element_count(*tensors[static_cast<std::size_t>(tensor)].dims);
+  };
+  if (result < 0 || !tensors[static_cast<std::size_t>(result)].dims) return false;
+  return std::ranges::all_of(
+      inputs, [&](std::int32_t input) { return input >= 0 && elements(input) < elements(result); });
+}
+
+bool is_square(const Dimensions& dims) {
+  return dims.size() >= 2 && dims.back() == dims[dims.size() - 2];
+}
+
+/// Empty if they cannot be read. Files outside of the directory are not read.
+std::optional<std::string> read_external(const std::string& directory, const ExternalData& data,
+                                         std::int64_t size) {
+  const std::filesystem::path location(data.location);
+  if (location.is_absolute() || std::ranges::count(location, "..") > 0) return std::nullopt;
+  std::ifstream file(std::filesystem::path(directory) / location, std::ios::binary);
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  file.seekg(static_cast<std::streamoff>(data.offset));
+  if (!file.read(bytes.data(), size)) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<bool> is_causal_mask(std::string_view bytes, const Dimensions& dims) {
+  const std::optional<std::int64_t> count = element_count(dims);
+  if (!is_square(dims) || !count || bytes.size() != static_cast<std::size_t>(*count) ||
+      bytes.empty())
+    return std::nullopt;
+  const auto positions = static_cast<std::size_t>(dims.back());
+  for (std::size_t at = 0; at < bytes.size(); at += positions * positions)
+    for (std::size_t row = 0; row < positions; ++row) {
+      const std::string_view values = bytes.substr(at + row * positions, positions);
+      const bool diagonal = values[row] != 0;
+      const auto differs = [&](char value) { return (value != 0) != diagonal; };
+      if (!std::ranges::all_of(values.substr(row + 1), differs)) return false;
+    }
+  return true;
+}
+
+bool is_causal_mask(const TensorLiteral& literal, const std::string& directory) {
+  if (literal.type != ElementType::kBool || !is_square(literal.dims)) return false;
+  if (literal.is_causal_mask) return *literal.is_causal_mask;
+  const std::int64_t size = element_count(literal.dims).value_or(0);
+  if (!literal.external || directory.empty() || size > kMostMaskBytes) return true;
+  const std::optional<std::string> bytes = read_external(directory, *literal.external, size);
+  return !bytes || is_causal_mask(*bytes, literal.dims).value_or(true);
+}
+
+void mark_triangular(std::vector<GraphTensor>& tensors, const std::vector<std::int32_t>& inputs,
+                     const std::vector<std::int32_t>& outputs, std::string_view operation,
+                     bool passes_on) {
+  const bool is_gather = operation.starts_with("Gather");
+  bool is_triangular =
+      operation == "Trilu" || compares_positions(tensors, inputs, outputs[0], operation);
+  for (std::size_t i = 0; i < inputs.size() && (i == 0 || !is_gather); ++i)
+    is_triangular = is_triangular || (inputs[i] >= 0 && (passes_on || is_gather) &&
+                                      tensors[static_cast<std::size_t>(inputs[i])].is_triangular);
+  for (const std::int32_t output : outputs)
+    if (output >= 0) tensors[static_cast<std::size_t>(output)].is_triangular = is_triangular;
+}
+
+}  // namespace meshwright::onnx

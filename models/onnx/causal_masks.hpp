@@ -1,0 +1,28 @@
+/// Which masks of attention are causal, so that half of the scores need not be computed. Weights
+/// and data are not read, but masks of booleans are, and comparisons of positions are operators.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/onnx/onnx_graph.hpp"
+
+namespace meshwright::onnx {
+
+/// Whether all booleans above the diagonals of the last two axes differ from those on it. Empty if
+/// these are not square, or the bytes are not as many as the elements.
+std::optional<bool> is_causal_mask(std::string_view bytes, const Dimensions& dims);
+
+/// Of an initializer. Square booleans whose data are missing count as causal: other masks are
+/// seldom stored. `directory`: of external data; empty: there are none.
+bool is_causal_mask(const TensorLiteral& literal, const std::string& directory);
+
+/// Marks the outputs of a node with one of these operators that are causal masks: comparisons of
+/// positions, and what is computed from masks by elements (`passes_on`), copies and selections.
+void mark_triangular(std::vector<GraphTensor>& tensors, const std::vector<std::int32_t>& inputs,
+                     const std::vector<std::int32_t>& outputs, std::string_view operation,
+                     bool passes_on);
+
+}  // namespace meshwright::onnx
