@@ -1,6 +1,7 @@
 #include "models/onnx/causal_masks.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -25,8 +26,28 @@ bool compares_positions(const std::vector<GraphTensor>& tensors,
       inputs, [&](std::int32_t input) { return input >= 0 && elements(input) < elements(result); });
 }
 
+/// Numbers below are masks; above are biases.
+constexpr float kLowest = -1e4F;
+/// Convolutions have smaller kernels.
+constexpr std::int64_t kLeastPositions = 16;
+
 bool is_square(const Dimensions& dims) {
   return dims.size() >= 2 && dims.back() == dims[dims.size() - 2];
+}
+
+/// `hides(row, column)` of a matrix.
+template <class Hides>
+bool is_causal_matrix(std::size_t positions, const Hides& hides) {
+  for (std::size_t row = 0; row < positions; ++row)
+    for (std::size_t column = row + 1; column < positions; ++column)
+      if (!hides(row, column)) return false;
+  return true;
+}
+
+float float_at(std::string_view bytes, std::size_t index) {
+  float value = 0;
+  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
+  return value;
 }
 
 /// Empty if they cannot be read. Files outside of the directory are not read.
@@ -43,29 +64,40 @@ std::optional<std::string> read_external(const std::string& directory, const Ext
 
 }  // namespace
 
-std::optional<bool> is_causal_mask(std::string_view bytes, const Dimensions& dims) {
+bool may_be_mask(ElementType type, const Dimensions& dims) {
+  if (!is_square(dims)) return false;
+  return type == ElementType::kBool ||
+         (type == ElementType::kFloat && dims.size() > 2 && dims.back() >= kLeastPositions);
+}
+
+std::optional<bool> is_causal_mask(std::string_view bytes, ElementType type,
+                                   const Dimensions& dims) {
   const std::optional<std::int64_t> count = element_count(dims);
-  if (!is_square(dims) || !count || bytes.size() != static_cast<std::size_t>(*count) ||
-      bytes.empty())
+  if (!is_square(dims) || !count || *count == 0 ||
+      bytes.size() != static_cast<std::size_t>(*count * bytes_of(type)))
     return std::nullopt;
   const auto positions = static_cast<std::size_t>(dims.back());
-  for (std::size_t at = 0; at < bytes.size(); at += positions * positions)
-    for (std::size_t row = 0; row < positions; ++row) {
-      const std::string_view values = bytes.substr(at + row * positions, positions);
-      const bool diagonal = values[row] != 0;
-      const auto differs = [&](char value) { return (value != 0) != diagonal; };
-      if (!std::ranges::all_of(values.substr(row + 1), differs)) return false;
-    }
+  const std::size_t matrix = positions * positions;
+  for (std::size_t at = 0; at < static_cast<std::size_t>(*count); at += matrix) {
+    const auto hides = [&](std::size_t row, std::size_t column) {
+      const std::size_t here = at + row * positions + column, diagonal = at + row * positions + row;
+      if (type == ElementType::kBool) return (bytes[here] != 0) != (bytes[diagonal] != 0);
+      return float_at(bytes, here) <= kLowest && float_at(bytes, diagonal) > kLowest;
+    };
+    if (!is_causal_matrix(positions, hides)) return false;
+  }
   return true;
 }
 
 bool is_causal_mask(const TensorLiteral& literal, const std::string& directory) {
-  if (literal.type != ElementType::kBool || !is_square(literal.dims)) return false;
+  if (!may_be_mask(literal.type, literal.dims)) return false;
   if (literal.is_causal_mask) return *literal.is_causal_mask;
-  const std::int64_t size = element_count(literal.dims).value_or(0);
-  if (!literal.external || directory.empty() || size > kMostMaskBytes) return true;
+  const bool if_missing = literal.type == ElementType::kBool;
+  const std::int64_t size = element_count(literal.dims).value_or(0) * bytes_of(literal.type);
+  if (!literal.external || directory.empty() || size > kMostMaskBytes) return if_missing;
   const std::optional<std::string> bytes = read_external(directory, *literal.external, size);
-  return !bytes || is_causal_mask(*bytes, literal.dims).value_or(true);
+  if (!bytes) return if_missing;
+  return is_causal_mask(*bytes, literal.type, literal.dims).value_or(if_missing);
 }
 
 void mark_triangular(std::vector<GraphTensor>& tensors, const std::vector<std::int32_t>& inputs,

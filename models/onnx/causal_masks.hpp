@@ -1,5 +1,5 @@
 /// Which masks of attention are causal, so that half of the scores need not be computed. Weights
-/// and data are not read, but masks of booleans are, and comparisons of positions are operators.
+/// are not read, but stored masks are, and comparisons of positions are operators.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,15 @@
 
 namespace meshwright::onnx {
 
-/// Whether all booleans above the diagonals of the last two axes differ from those on it. Empty if
-/// these are not square, or the bytes are not as many as the elements.
-std::optional<bool> is_causal_mask(std::string_view bytes, const Dimensions& dims);
+/// Whether all booleans above the diagonals of the last two axes differ from those on it, or
+/// numbers above them are so low that nothing is left of their scores, and those on it are not.
+/// Empty if the axes are not square, or the bytes are not those of the elements.
+std::optional<bool> is_causal_mask(std::string_view bytes, ElementType type,
+                                   const Dimensions& dims);
+
+/// Whether an initializer may be a mask: square booleans, or numbers with square last axes and more
+/// before them, which are no kernels of convolutions.
+bool may_be_mask(ElementType type, const Dimensions& dims);
 
 /// Of an initializer. Square booleans whose data are missing count as causal: other masks are
 /// seldom stored. `directory`: of external data; empty: there are none.

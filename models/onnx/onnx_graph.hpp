@@ -26,7 +26,7 @@ struct TensorLiteral {
   Dimensions dims;
   std::optional<std::vector<double>> value;
   std::optional<ExternalData> external;
-  std::optional<bool> is_causal_mask;  ///< of matrices of booleans whose data are in the file
+  std::optional<bool> is_causal_mask;  ///< of possible masks whose data are in the file
 };
 
 struct Attribute {

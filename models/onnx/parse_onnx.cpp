@@ -156,8 +156,8 @@ TensorLiteral read_tensor(pbf_reader reader) {
     throw Refusal{
         fmt::format("tensor '{}' has the shape [{}]", tensor.name, fmt::join(tensor.dims, ", ")),
         "use dimensions of at least 0, and at most 2^40 elements"};
-  if (tensor.type == ElementType::kBool && !raw.empty())
-    tensor.is_causal_mask = is_causal_mask(raw, tensor.dims);
+  if (!raw.empty() && may_be_mask(tensor.type, tensor.dims))
+    tensor.is_causal_mask = is_causal_mask(raw, tensor.type, tensor.dims);
   if (*count > kMostKnownValues) return tensor;
   if (!raw.empty()) values = values_of_raw(raw, tensor.type);
   if (values.size() == static_cast<std::size_t>(*count)) tensor.value = std::move(values);

@@ -110,8 +110,8 @@ std::int32_t KernelGraphReader::add_tensor() {
   return index;
 }
 
-/// Trainable are floating-point tensors that are not scalars; operators exclude more, such as
-/// running means.
+/// Trainable are floating-point tensors that are neither scalars nor masks; operators exclude more,
+/// such as running means.
 void KernelGraphReader::declare_initializers() {
   for (const TensorLiteral& literal : graph_.initializers) {
     const std::int32_t index = tensor_named(literal.name);
@@ -124,11 +124,12 @@ void KernelGraphReader::declare_initializers() {
     tensor.type = literal.type;
     tensor.dims = literal.dims;
     tensor.value = literal.value;
-    const bool is_trainable = is_floating(literal.type) && !literal.dims.empty();
+    tensor.is_triangular = is_causal_mask(literal, options_.directory);
+    const bool is_trainable =
+        is_floating(literal.type) && !literal.dims.empty() && !tensor.is_triangular;
     tensor.is_constant = !is_trainable;
     tensor.needs_gradient = is_trainable && settings_.is_training;
     if (is_trainable) tensor.parameters.push_back(index);
-    tensor.is_triangular = is_causal_mask(literal, options_.directory);
   }
 }
 

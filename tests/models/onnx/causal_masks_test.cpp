@@ -10,33 +10,58 @@
 namespace meshwright::onnx {
 namespace {
 
-std::string bytes_of(std::initializer_list<int> booleans) {
+std::string booleans(std::initializer_list<int> values) {
   std::string bytes;
-  for (const int value : booleans) bytes += static_cast<char>(value);
+  for (const int value : values) bytes += static_cast<char>(value);
   return bytes;
 }
 
+std::optional<bool> is_causal(std::string_view bytes, const Dimensions& dims) {
+  return is_causal_mask(bytes, ElementType::kBool, dims);
+}
+
 TEST(CausalMasks, DifferAboveTheDiagonal) {
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 0, 0, 1, 1, 0, 1, 1, 1}), {3, 3}), true);
-  EXPECT_EQ(is_causal_mask(bytes_of({0, 1, 1, 0, 0, 1, 0, 0, 0}), {3, 3}), true);  // what is hidden
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 0, 0, 1, 1, 0, 0, 1, 1}), {3, 3}), true);  // a window of 2
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 1, 1, 1, 1, 1, 1, 1, 1}), {3, 3}), false);
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 0, 1, 1, 1, 0, 1, 1, 1}), {3, 3}), false);
+  EXPECT_EQ(is_causal(booleans({1, 0, 0, 1, 1, 0, 1, 1, 1}), {3, 3}), true);
+  EXPECT_EQ(is_causal(booleans({0, 1, 1, 0, 0, 1, 0, 0, 0}), {3, 3}), true);  // what is hidden
+  EXPECT_EQ(is_causal(booleans({1, 0, 0, 1, 1, 0, 0, 1, 1}), {3, 3}), true);  // a window of 2
+  EXPECT_EQ(is_causal(booleans({1, 1, 1, 1, 1, 1, 1, 1, 1}), {3, 3}), false);
+  EXPECT_EQ(is_causal(booleans({1, 0, 1, 1, 1, 0, 1, 1, 1}), {3, 3}), false);
 }
 
 TEST(CausalMasks, AreSoInEveryMatrix) {
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 0, 1, 1, 1, 0, 1, 1}), {2, 1, 2, 2}), true);
-  EXPECT_EQ(is_causal_mask(bytes_of({1, 0, 1, 1, 1, 1, 1, 1}), {2, 1, 2, 2}), false);
-  EXPECT_FALSE(is_causal_mask(bytes_of({1, 0, 1, 1, 1, 1}), {2, 3}).has_value());
-  EXPECT_FALSE(is_causal_mask(bytes_of({1, 0, 1}), {2, 2}).has_value());
-  EXPECT_FALSE(is_causal_mask("", {0, 0}).has_value());
+  EXPECT_EQ(is_causal(booleans({1, 0, 1, 1, 1, 0, 1, 1}), {2, 1, 2, 2}), true);
+  EXPECT_EQ(is_causal(booleans({1, 0, 1, 1, 1, 1, 1, 1}), {2, 1, 2, 2}), false);
+  EXPECT_FALSE(is_causal(booleans({1, 0, 1, 1, 1, 1}), {2, 3}).has_value());
+  EXPECT_FALSE(is_causal(booleans({1, 0, 1}), {2, 2}).has_value());
+  EXPECT_FALSE(is_causal("", {0, 0}).has_value());
+}
+
+/// As added to scores. Position biases and kernels of convolutions are none.
+TEST(CausalMasks, MayBeNumbers) {
+  constexpr std::int64_t kPositions = 16;
+  const auto numbers = [](float above, float below) {
+    std::string bytes;
+    for (int i = 0; i < kPositions * kPositions; ++i) {
+      const float value = i % kPositions > i / kPositions ? above : below;
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    return bytes;
+  };
+  const Dimensions dims{1, kPositions, kPositions};
+  EXPECT_EQ(is_causal_mask(numbers(-3.4e38F, 0), ElementType::kFloat, dims), true);
+  EXPECT_EQ(is_causal_mask(numbers(-1e9F, 0.5F), ElementType::kFloat, dims), true);
+  EXPECT_EQ(is_causal_mask(numbers(0.01F, 0), ElementType::kFloat, dims), false);
+  EXPECT_EQ(is_causal_mask(numbers(-1e9F, -1e9F), ElementType::kFloat, dims), false);
+  EXPECT_TRUE(may_be_mask(ElementType::kFloat, dims));
+  EXPECT_FALSE(may_be_mask(ElementType::kFloat, {64, 64}));
+  EXPECT_FALSE(may_be_mask(ElementType::kFloat, {64, 64, 7, 7}));
 }
 
 struct MaskFile : testing::Test {
   MaskFile() {
     std::string pattern = testing::TempDir() + "mask-XXXXXX";
     directory = ::mkdtemp(pattern.data());
-    write_file(directory + "/model.data", bytes_of({9, 9, 1, 1, 1, 1, 1, 0, 1, 1}));
+    write_file(directory + "/model.data", booleans({9, 9, 1, 1, 1, 1, 1, 0, 1, 1}));
   }
   ~MaskFile() override { std::filesystem::remove_all(directory); }
   bool is_causal(const std::string& location, std::uint64_t offset) const {
