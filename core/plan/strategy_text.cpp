@@ -79,7 +79,8 @@ std::string split_text(const Strategy& strategy) {
 }
 
 std::string schedule_text(const Strategy& strategy) {
-  return strategy.degrees.pipeline > 1 ? strategy.schedule : "-";
+  const bool matters = strategy.degrees.pipeline > 1 || strategy.schedule != kDefaultSchedule;
+  return matters ? strategy.schedule : "-";
 }
 
 std::string options_text(const Strategy& s) {

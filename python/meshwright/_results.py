@@ -36,13 +36,19 @@ def _time(nanoseconds: float) -> str:
     return f"{nanoseconds:.4g} ns"
 
 
+def _schedule(strategy: dict[str, Any]) -> str:
+    """As in the tables of the program: without a pipeline, 1F1B is the order of every program."""
+    name = str(strategy.get("schedule", ""))
+    return "-" if strategy.get("pp", 1) == 1 and name == "1f1b" else name
+
+
 def _figures(plan: dict[str, Any]) -> dict[str, str]:
     strategy = plan["strategy"]
     sizes = " ".join(f"{axis.upper()}{strategy[axis]}" for axis in ("tp", "pp", "cp", "ep", "dp")
                      if strategy.get(axis, 1) != 1)
     return {
         "parallelism": sizes or "one device",
-        "schedule": str(strategy.get("schedule", "")) if strategy.get("pp", 1) > 1 else "-",
+        "schedule": _schedule(strategy),
         "micro-batch": str(strategy.get("micro_batch", "")),
         "recompute": str(strategy.get("recompute", "")),
         "step": _time(plan["step_time_ns"]),

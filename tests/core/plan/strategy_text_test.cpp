@@ -54,12 +54,17 @@ TEST(SplitText, ListsSizesAboveOne) {
   EXPECT_EQ(split_text(s), "TP8 PP4x3 SP");
 }
 
-TEST(ScheduleText, NamesTheScheduleOfAPipelineOnly) {
+// Without a pipeline 1F1B is the order of every program. Others make gradients ready at other
+// times.
+TEST(ScheduleText, NamesTheScheduleWhereItMatters) {
   Strategy s;
-  s.schedule = "zb-v";
+  s.schedule = "1f1b";
   EXPECT_EQ(schedule_text(s), "-");
   s.degrees.pipeline = 2;
-  EXPECT_EQ(schedule_text(s), "zb-v");
+  EXPECT_EQ(schedule_text(s), "1f1b");
+  s.schedule = "zb-h1";
+  s.degrees.pipeline = 1;
+  EXPECT_EQ(schedule_text(s), "zb-h1");
 }
 
 // tp 8 and dp 4; overlap of tensor-parallel communication and buckets.
