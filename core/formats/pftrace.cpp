@@ -67,11 +67,14 @@ std::optional<MemoryClass> memory_class_named(std::string_view name) {
 
 class TraceReader {
  public:
-  TraceReader(std::string_view bytes, std::string_view where) : bytes_(bytes), where_(where) {}
+  TraceReader(std::string_view bytes, std::string_view where,
+              const std::function<void(std::size_t)>& progress)
+      : bytes_(bytes), where_(where), progress_(progress) {}
 
   Timeline read() {
     pbf_reader trace(bytes_.data(), bytes_.size());
-    std::size_t offset = 0;
+    constexpr std::size_t kBytesPerProgress = 4 << 20;
+    std::size_t offset = 0, next_progress = kBytesPerProgress;
     try {
       while (trace.next()) {
         if (trace.tag_and_type() == sized(trace::kPacket))
@@ -79,6 +82,10 @@ class TraceReader {
         else
           trace.skip();
         offset = bytes_.size() - trace.length();
+        if (progress_ && offset >= next_progress) {
+          progress_(offset);
+          next_progress = offset + kBytesPerProgress;
+        }
       }
       finish();
     } catch (const protozero::exception& error) {
@@ -412,6 +419,7 @@ class TraceReader {
   }
 
   std::string_view bytes_, where_;
+  const std::function<void(std::size_t)>& progress_;
   Timeline timeline_;
   bool has_facts_ = false;
   std::vector<bool> name_is_set_;
@@ -428,8 +436,9 @@ class TraceReader {
 }  // namespace
 }  // namespace pftrace
 
-Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where) {
-  return pftrace::TraceReader(bytes, where).read();
+Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
+                               const std::function<void(std::size_t)>& progress) {
+  return pftrace::TraceReader(bytes, where, progress).read();
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 /// round-trip exactly: the picoseconds below Perfetto's nanoseconds are stored in annotations.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,8 @@ namespace meshwright {
 std::string to_pftrace(const Timeline& timeline);
 /// Inverse of to_pftrace(). Throws InputError with the byte offset if the bytes are not such a
 /// trace; never reads out of bounds, and allocates memory only in proportion to the input.
-Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where);
+/// `progress` is called now and then with the bytes that were read, and may throw to stop.
+Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
+                               const std::function<void(std::size_t)>& progress = {});
 
 }  // namespace meshwright

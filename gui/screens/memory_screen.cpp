@@ -115,7 +115,12 @@ void MemoryScreen::show_table() {
       put(c + 1, bytes_text(amounts.by_class[static_cast<std::size_t>(c)]));
     put(kMemoryClassCount + 1, bytes_text(total(amounts)));
   }
-  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  QHeaderView& header = *table_->horizontalHeader();
+  int widest = 0;  // titles are not cut off: the table scrolls instead
+  for (const QString& title : titles)
+    widest = std::max(widest, header.fontMetrics().horizontalAdvance(title));
+  header.setMinimumSectionSize(widest + 2 * header.fontMetrics().averageCharWidth());
+  header.setSectionResizeMode(QHeaderView::Stretch);
 }
 
 void MemoryScreen::show_pipeline_rank(int pipeline_rank) {

@@ -22,7 +22,8 @@ bool is_json(std::string_view bytes) {
 
 std::string content_of(const std::string& path) {
   std::string bytes = read_file(path, kLargestTraceFile);
-  return is_gzip(bytes) ? decompress_gzip(bytes, path, kLargestTraceFile) : bytes;
+  if (is_gzip(bytes)) return decompress_gzip(bytes, path, kLargestTraceFile);
+  return bytes;
 }
 
 /// The number after the last "rank" in a file name: "rank12_trace.json".
@@ -117,7 +118,7 @@ TimelineTracks read_trace_files(const std::vector<std::string>& paths,
   std::vector<RankTrace> traces;
   const auto all = static_cast<std::int64_t>(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const std::string bytes = content_of(paths[i]);
+    std::string bytes = content_of(paths[i]);
     // Each file counts as 1000 steps of progress, because sizes are not known in advance.
     const auto report = [&](std::size_t read) {
       if (progress.report)
@@ -129,7 +130,11 @@ TimelineTracks read_trace_files(const std::vector<std::string>& paths,
     report(0);
     if (!is_json(bytes)) {
       if (paths.size() > 1) refuse_several(paths[i]);
-      return tracks_of_trace(bytes, paths[i]);
+      const Timeline timeline = timeline_from_pftrace(bytes, paths[i], report);
+      bytes = {};  // as large as the tracks
+      TimelineTracks tracks = timeline_tracks_of(timeline);
+      tracks.title = file_name(paths[i]);
+      return tracks;
     }
     traces.push_back(rank_trace_of(bytes, paths[i], static_cast<std::int32_t>(i), report));
     if (paths.size() > 1 && traces.back().events.origin) refuse_several(paths[i]);

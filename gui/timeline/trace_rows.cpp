@@ -328,7 +328,7 @@ class RowsOfTraces {
     builder_.add(
         {.start_ns = slice.start_ns + trace.clock_shift_ns,
          .duration_ns = slice.duration_ns,
-         .label = label_of(label, stage),
+         .label = builder_.label(label, stage),
          .kind = kind,
          .microbatch = has_microbatch ? static_cast<std::uint16_t>(microbatch) : kNoMicrobatch});
   }
@@ -347,17 +347,6 @@ class RowsOfTraces {
     StepMark& best = known->second;
     if (is_new || is_on_device < best.is_on_device) return;
     if (is_on_device > best.is_on_device || mark.start_ns < best.start_ns) best = mark;
-  }
-
-  /// Caches recent labels: adjacent slices often share one of a few names.
-  std::uint32_t label_of(std::string_view name, std::int32_t stage) {
-    const std::size_t slot =
-        (std::hash<std::string_view>{}(name) + static_cast<std::size_t>(stage)) % recent_.size();
-    Recent& recent = recent_[slot];
-    if (recent.stage != stage || recent.name != name || recent.label == kNone) {
-      recent = {.name = std::string(name), .stage = stage, .label = builder_.label(name, stage)};
-    }
-    return recent.label;
   }
 
   void add_memory(const RankTrace& trace) {
@@ -409,15 +398,8 @@ class RowsOfTraces {
     }
   }
 
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  struct Recent {
-    std::string name;
-    std::int32_t stage = -1;
-    std::uint32_t label = kNone;
-  };
   const std::vector<RankTrace>& traces_;
   TracksBuilder builder_;
-  std::array<Recent, 1024> recent_;
   std::map<std::string, StepMark, std::less<>> steps_;  ///< by number
   std::int64_t reference_ = 0;
   bool has_processes_ = false;  ///< in the trace that is being added

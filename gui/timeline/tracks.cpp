@@ -181,10 +181,16 @@ std::size_t TracksBuilder::add_row(TimelineRow row) {
 }
 
 std::uint32_t TracksBuilder::label(std::string_view name, std::int32_t stage) {
+  std::uint32_t& recent =
+      recent_[(std::hash<std::string_view>{}(name) + static_cast<std::size_t>(stage)) %
+              recent_.size()];
+  if (recent < tracks_.labels.size() && tracks_.labels[recent].stage == stage &&
+      tracks_.labels[recent].name == name)
+    return recent;
   const auto key = std::pair(std::string(name), stage);
   const auto [at, is_new] = label_of_.try_emplace(key, tracks_.labels.size());
   if (is_new) tracks_.labels.push_back({.name = key.first, .stage = stage});
-  return at->second;
+  return recent = at->second;
 }
 
 void TracksBuilder::reserve(std::size_t slices) {

@@ -7,6 +7,7 @@
 /// slices that do not overlap still do not.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -168,6 +169,8 @@ class TracksBuilder {
  private:
   TimelineTracks tracks_;
   std::map<std::pair<std::string, std::int32_t>, std::uint32_t, std::less<>> label_of_;
+  /// Indices of labels by hash: neighbors often share one of a few.
+  std::array<std::uint32_t, 1024> recent_{};
   std::int64_t row_end_ = std::numeric_limits<std::int64_t>::min();
   std::size_t repaired_ = 0;
 };

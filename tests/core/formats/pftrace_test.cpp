@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +39,21 @@ TEST(Pftrace, KeepsEveryPicosecond) {
              {Ticks(999), Ticks(1'000), 0, 0},
              {Ticks(1'000), Ticks(123'456'789'012'345), 0, 0}};
   EXPECT_EQ(timeline_from_pftrace(to_pftrace(t), "x"), t);
+}
+
+TEST(Pftrace, ReportsProgressAndStopsOnRequest) {
+  Timeline t;
+  t.tracks = {{RankId(0), Stream::kCompute}};
+  t.names = {"a"};
+  for (int i = 0; i < 300'000; ++i) t.spans.push_back({Ticks(i), Ticks(i + 1), 0, 0});
+  const std::string bytes = to_pftrace(t);
+  std::vector<std::size_t> read;
+  timeline_from_pftrace(bytes, "x", [&](std::size_t done) { read.push_back(done); });
+  EXPECT_GE(read.size(), 2U);
+  EXPECT_TRUE(std::ranges::is_sorted(read));
+  EXPECT_LE(read.back(), bytes.size());
+  struct Stop {};
+  EXPECT_THROW(timeline_from_pftrace(bytes, "x", [](std::size_t) { throw Stop{}; }), Stop);
 }
 
 TEST(Pftrace, AnEmptyTimelineIsATimeline) {
