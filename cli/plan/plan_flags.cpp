@@ -175,8 +175,8 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
     add_count(*command, "--top", flags.top, kTopRange, "number of plans to list (default: 10)");
     add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
               "seconds to search before the best plans so far are printed with the optimality gap, "
-              "as after Ctrl-C, shared by several searches; 0: until they are proved optimal "
-              "(default: 10)");
+              "as after Ctrl-C, shared by several searches; comparing training programs takes up "
+              "to half as long again; 0: until they are proved optimal (default: 10)");
     add_count(*command, "--threads", flags.threads, kThreadRange,
               "search threads, without effect on the result; 0: all cores (default: 0)");
     add_value(*command, "--margin", flags.margin, "SIZE",
