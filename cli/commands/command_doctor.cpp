@@ -59,7 +59,7 @@ std::string compiler() {
 std::string nccl_of(Backend backend) {
   const NcclTable* nccl = nccl_table(backend);
   if (nccl == nullptr) return "built without NCCL";
-  if (const std::string missing = nccl->missing(); !missing.empty()) return missing;
+  if (std::string missing = nccl->missing(); !missing.empty()) return missing;
   const int v = nccl->version();  // 22809: 2.28.9
   return fmt::format("NCCL {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }

@@ -136,7 +136,7 @@ ParameterRun::Destination ParameterRun::gradients_to_write(const Block& block) {
   return {gradients(block), true};
 }
 
-void ParameterRun::overwrite_first(std::vector<Block> blocks) {
+void ParameterRun::overwrite_first(std::span<const Block> blocks) {
   MW_CHECK(!layout_.shards_gradients);
   for (const Block& block : blocks) overwritten_.push_back({block});
 }

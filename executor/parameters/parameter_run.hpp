@@ -46,7 +46,7 @@ class ParameterRun {
   Destination gradients_to_write(const Block& block);
   /// Leaves these blocks, ascending, out of clear_gradients(): what comes first in a step
   /// overwrites them, which saves memory traffic.
-  void overwrite_first(std::vector<Block> blocks);
+  void overwrite_first(std::span<const Block> blocks);
   /// Stores the gradients of these elements unsharded and outside the buffers of their pieces until
   /// the piece is reduced: the backward-input passes compute them before the buffers exist.
   void store_separately(std::vector<Block> blocks);

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
@@ -30,9 +31,23 @@ namespace {
   _exit(kCannotRun);
 }
 
-/// The pause lets the program reach its work. A slower program is killed by the signal, which
-/// shells report with the same exit code.
+/// Whether a process has a handler of the signal: a bit of a mask in hexadecimal digits.
+bool catches(pid_t process, int signal) {
+  constexpr std::string_view kCaught = "SigCgt:";
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kCaught)) continue;
+    const unsigned long long mask = std::stoull(line.substr(kCaught.size()), nullptr, 16);
+    return (mask >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+/// The pause lets the program reach its work.
 void interrupt(pid_t child, int pipe_end) {
+  constexpr int kMostLooks = 2000;  // 20 s
+  for (int i = 0; i < kMostLooks && !catches(child, SIGINT); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   kill(child, SIGINT);
   close(pipe_end);
