@@ -15,12 +15,12 @@
 #include "cli/run/run_failed.hpp"
 #include "cli/sweep/sweep_run.hpp"
 #include "cli/terminal/interrupt.hpp"
-#include "core/base/parallel_for.hpp"
 #include "executor/launch/guarded_process.hpp"
 #include "executor/launch/launch.hpp"
 #include "executor/launch/mpi_job.hpp"
 #include "executor/launch/supervision.hpp"
 #include "executor/runs/same_run.hpp"
+#include "planner/search/parallel_for.hpp"
 
 namespace meshwright {
 namespace {

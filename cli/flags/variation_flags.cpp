@@ -13,8 +13,8 @@
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
-#include "core/base/parallel_for.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "simulator/engine/simulate.hpp"
 
 namespace meshwright {

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "core/base/parallel_for.hpp"
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/predict/predict.hpp"

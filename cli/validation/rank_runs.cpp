@@ -8,11 +8,11 @@
 
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
-#include "core/base/parallel_for.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/strategy_text.hpp"
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/predict/predict.hpp"

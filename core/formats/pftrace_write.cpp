@@ -8,7 +8,6 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "core/base/check.hpp"
-#include "core/base/parallel_for.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/formats/pftrace_fields.hpp"
 
@@ -110,7 +109,7 @@ void add_note(EventMessage& e, Note note, std::uint64_t value) {
 class TraceWriter {
  public:
   explicit TraceWriter(const Timeline& timeline) : timeline_(timeline) {
-    constexpr std::size_t kBytesPerSample = 48;
+    constexpr std::size_t kBytesPerSpan = 72, kBytesPerSample = 48;
     bytes_.reserve(kBytesPerSpan * (timeline.spans.size() + 16) +
                    kBytesPerSample * timeline.memory.size());
   }
@@ -231,44 +230,29 @@ class TraceWriter {
 
   /// Names that cannot be derived from a span, written first as interned event names.
   void write_spans() {
-    const std::size_t count = timeline_.spans.size();
-    constexpr std::size_t kSpansPerChunk = 1 << 15;  // some 2 MiB of a file
-    const std::size_t chunks = (count + kSpansPerChunk - 1) / kSpansPerChunk;
-    const auto for_chunks = [&](const auto& write_spans_of) {
-      parallel_for(chunks, thread_count(0), [&](std::size_t chunk) {
-        const std::size_t begin = chunk * kSpansPerChunk;
-        write_spans_of(chunk, begin, std::min(count, begin + kSpansPerChunk));
-      });
-    };
-    std::vector<NameForm> forms(count);
-    for_chunks(
-        [&](std::size_t, std::size_t begin, std::size_t end) { find_forms(begin, end, forms); });
+    const std::vector<NameForm> forms = name_forms();
     write_names(forms);
-
     const FlowEnds from = ends_by_span(timeline_, &TimelineFlow::from);
     const FlowEnds to = ends_by_span(timeline_, &TimelineFlow::to);
-    std::vector<std::string> parts(chunks);
-    for_chunks([&](std::size_t chunk, std::size_t begin, std::size_t end) {
-      parts[chunk].reserve(kBytesPerSpan * (end - begin));
-      for (std::size_t s = begin; s < end; ++s) {
-        append_begin(parts[chunk], s, forms[s], from, to);
-        append_end(parts[chunk], timeline_.spans[s]);
-      }
-    });
-    for (const std::string& part : parts) bytes_ += part;
+    for (std::size_t s = 0; s < forms.size(); ++s) {
+      write_begin(s, forms[s], from, to);
+      write_end(timeline_.spans[s]);
+    }
   }
 
   /// Names are in the order of tasks, spans by track: without the prefetch, almost every name is a
   /// cache miss.
-  void find_forms(std::size_t begin, std::size_t end, std::vector<NameForm>& forms) const {
+  std::vector<NameForm> name_forms() const {
     constexpr std::size_t kAhead = 16;
+    const std::size_t count = timeline_.spans.size();
+    std::vector<NameForm> forms(count);
     std::string derived;
     std::size_t prefix = 0;
-    for (std::size_t s = begin; s < end; ++s) {
-      if (s + 2 * kAhead < end) timeline_.names.prefetch_place(name_index(s + 2 * kAhead));
-      if (s + kAhead < end) timeline_.names.prefetch_text(name_index(s + kAhead));
+    for (std::size_t s = 0; s < count; ++s) {
+      if (s + 2 * kAhead < count) timeline_.names.prefetch_place(name_index(s + 2 * kAhead));
+      if (s + kAhead < count) timeline_.names.prefetch_text(name_index(s + kAhead));
       const TimelineSpan& span = timeline_.spans[s];
-      if (s == begin || span.track != timeline_.spans[s - 1].track) {
+      if (s == 0 || span.track != timeline_.spans[s - 1].track) {
         derived = derived_prefix(timeline_.tracks[static_cast<std::size_t>(span.track)]);
         prefix = derived.size();
       }
@@ -276,6 +260,7 @@ class TraceWriter {
       append_derived_rest(derived, span);
       forms[s] = form_of(timeline_.names[name_index(s)], derived);
     }
+    return forms;
   }
   std::size_t name_index(std::size_t span) const {
     return static_cast<std::size_t>(timeline_.spans[span].name);
@@ -298,8 +283,7 @@ class TraceWriter {
     add_interned(data, interned::kEventNames, kFirstNameIid + index, timeline_.names[index]);
   }
 
-  void append_begin(std::string& bytes, std::size_t s, const NameForm& form, const FlowEnds& from,
-                    const FlowEnds& to) const {
+  void write_begin(std::size_t s, const NameForm& form, const FlowEnds& from, const FlowEnds& to) {
     const TimelineSpan& span = timeline_.spans[s];
     const auto kind = static_cast<std::uint64_t>(span.kind);
     const auto name = static_cast<std::uint64_t>(span.name);
@@ -317,7 +301,7 @@ class TraceWriter {
         below_nanosecond(span.start) * kTicksPerNanosecond + below_nanosecond(span.end);
     if (cut_off > 0) add_note(e, Note::kSubNs, cut_off);
     if (from.begin[s] == from.begin[s + 1] && to.begin[s] == to.begin[s + 1])
-      return append_event(bytes, span.start, event::kBegin, e.bytes());
+      return write_event(span.start, event::kBegin, e.bytes());
     std::string with_flows(e.bytes());
     const auto add = [&](std::uint32_t field, const FlowEnds& ends) {
       for (std::uint32_t i = ends.begin[s]; i < ends.begin[s + 1]; ++i) {
@@ -328,12 +312,11 @@ class TraceWriter {
     };
     add(event::kFlowIds, from);
     add(event::kTerminatingFlowIds, to);
-    append_event(bytes, span.start, event::kBegin, with_flows);
+    write_event(span.start, event::kBegin, with_flows);
   }
 
-  void append_end(std::string& bytes, const TimelineSpan& span) const {
-    append_event(bytes, span.end, event::kEnd,
-                 event_of(event::kEnd, uuid_of_track(span.track)).bytes());
+  void write_end(const TimelineSpan& span) {
+    write_event(span.end, event::kEnd, event_of(event::kEnd, uuid_of_track(span.track)).bytes());
   }
 
   static EventMessage event_of(std::uint32_t type, std::uint64_t track) {
@@ -344,8 +327,7 @@ class TraceWriter {
   }
 
   /// Ends refer to no interned names.
-  static void append_event(std::string& bytes, Ticks time, std::uint32_t type,
-                           std::string_view event_bytes) {
+  void write_event(Ticks time, std::uint32_t type, std::string_view event_bytes) {
     ShortMessage<64> p;
     p.add_varint(packet::kTimestamp, nanoseconds(time));
     p.add_varint(packet::kSequenceId, kSequence);
@@ -353,9 +335,9 @@ class TraceWriter {
     p.add_head(packet::kTrackEvent, event_bytes.size());
     ShortMessage<16> head;
     head.add_head(trace::kPacket, p.bytes().size() + event_bytes.size());
-    bytes += head.bytes();
-    bytes += p.bytes();
-    bytes += event_bytes;
+    bytes_ += head.bytes();
+    bytes_ += p.bytes();
+    bytes_ += event_bytes;
   }
 
   /// A sample without changes repeats the weights, so that it is not lost.
@@ -387,10 +369,9 @@ class TraceWriter {
     e.add_varint(event::kCounterValue,
                  static_cast<std::uint64_t>(sample.amounts.by_class[memory_class].value));
     if (first) add_note(e, Note::kSample, below_nanosecond(sample.time));
-    append_event(bytes_, sample.time, event::kCounter, e.bytes());
+    write_event(sample.time, event::kCounter, e.bytes());
   }
 
-  static constexpr std::size_t kBytesPerSpan = 72;
   const Timeline& timeline_;
   std::string bytes_;
   pbf_writer trace_{bytes_};

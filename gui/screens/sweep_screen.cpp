@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <mutex>
 
-#include "core/base/parallel_for.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/chart_axis.hpp"
 #include "gui/widgets/flow_layout.hpp"
+#include "planner/search/parallel_for.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/parallel_for.hpp"
 #include "core/base/random.hpp"
 #include "core/plan/strategy_text.hpp"
 #include "planner/search/branching.hpp"
+#include "planner/search/parallel_for.hpp"
 
 namespace meshwright {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/base/parallel_for.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/placement.hpp"
@@ -20,6 +19,7 @@
 #include "planner/search/layer_times.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/neighbors.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "planner/search/plan_rank.hpp"
 #include "planner/search/space.hpp"
 #include "planner/search/synthesized_plan.hpp"

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/base/parallel_for.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
 #include "planner/search/bounds.hpp"
 #include "planner/search/layer_times.hpp"
 #include "planner/search/mixed_stages.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "planner/search/space.hpp"
 #include "planner/synthesis/schedule_front.hpp"
 #include "simulator/predict/predict.hpp"

@@ -18,11 +18,11 @@
 #include <optional>
 
 #include "cli/plan/plan_search.hpp"
-#include "core/base/parallel_for.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/base/random.hpp"
 #include "core/plan/strategy_text.hpp"
 #include "planner/search/node_selection.hpp"
+#include "planner/search/parallel_for.hpp"
 #include "planner/search/plan_rank.hpp"
 #include "simulator/predict/predict.hpp"
 #include "tests/validation/plan_changes.hpp"

@@ -11,7 +11,7 @@ int thread_count(int asked);
 
 /// Calls body(i) once for every i < count from up to `threads` threads, fewer if the system permits
 /// no more, in any order, and returns after the last call. If calls throw, no further items are
-/// started, and the exception of the smallest i is rethrown. body must write only to data of item i.
+/// started, and the exception of the smallest i is rethrown. body must only write data of item i.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-#include "core/base/parallel_for.hpp"
+#include "planner/search/parallel_for.hpp"
 
 #include <algorithm>
 #include <atomic>
