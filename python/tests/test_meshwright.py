@@ -198,7 +198,7 @@ class Results(unittest.TestCase):
         header, first, second = sweep._repr_html_().split("<tr>")[1:]
         self.assertEqual(header.count("<th>"), first.count("<td>"))
         self.assertEqual(header.count("<th>"), second.count("<td>"))
-        self.assertIn("8 is not a multiple of 5", second)
+        self.assertIn("8 is not a multiple of tp 5", second)
 
     def test_html_has_all_columns_though_the_first_combination_fails(self):
         sweep = meshwright.sweep("gpt2", "dgx-a100", {"tp": [5, 1]}, gpus=8, global_batch=64, seq=1024)
@@ -224,7 +224,7 @@ class Results(unittest.TestCase):
         table = meshwright.sweep("gpt2", "dgx-a100", {"schedule": ["1f1b", "gpipe"], "tp": [5]}, gpus=8,
                                  global_batch=64, seq=1024).to_pandas()
         self.assertEqual(list(table["schedule"]), ["1f1b", "gpipe"])
-        self.assertIn("8 is not a multiple of 5", table["problem"][0])
+        self.assertIn("8 is not a multiple of tp 5", table["problem"][0])
 
     def test_no_plan_fits(self):
         plans = meshwright.plan("llama-3.1-405b", "dgx-a100", gpus=8, global_batch=8, seq=8192)
