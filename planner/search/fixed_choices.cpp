@@ -48,6 +48,12 @@ Strategy with_fixed_choices(Strategy s, const FixedChoices& fixed) {
   return s;
 }
 
+bool keeps_fixed_choices(const Strategy& strategy, FixedChoices fixed) {
+  if (strategy.degrees.tensor == 1 && !fixed.tensor)
+    fixed.sequence_parallel = fixed.tensor_overlap = false;
+  return strategy == with_fixed_choices(strategy, fixed);
+}
+
 Strategy smallest_strategy(const FixedChoices& fixed) {
   Strategy s;
   s.micro_batch = 1;

@@ -46,6 +46,8 @@ struct FixedChoices : FixedSizes {
 Strategy strategy_of(const FixedChoices& fixed);
 /// The fixed choices in place of those of the strategy.
 Strategy with_fixed_choices(Strategy strategy, const FixedChoices& fixed);
+/// Switches of tensor parallelism, unless its size is fixed, too, are for plans that have it.
+bool keeps_fixed_choices(const Strategy& strategy, FixedChoices fixed);
 /// One rank and one sequence of one token, with the fixed dtype, precision and attention, and
 /// defaults for all others.
 Strategy smallest_strategy(const FixedChoices& fixed);

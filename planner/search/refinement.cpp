@@ -68,7 +68,7 @@ class Changes {
 
  private:
   bool is_allowed(const Strategy& strategy) const {
-    return strategy == with_fixed_choices(strategy, job_.fixed);
+    return keeps_fixed_choices(strategy, job_.fixed);
   }
 
   bool was_searched(const Strategy& strategy) const {

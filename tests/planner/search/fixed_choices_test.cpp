@@ -73,5 +73,20 @@ TEST(FixedChoices, SmallestStrategyKeepsOnlyWhatOneRankComputesIn) {
   EXPECT_EQ(smallest_strategy(every_choice()), expected);
 }
 
+TEST(FixedChoices, SwitchesOfTensorParallelismAreForPlansThatHaveIt) {
+  FixedChoices fixed;
+  fixed.sequence_parallel = true;
+  Strategy s;
+  EXPECT_TRUE(keeps_fixed_choices(s, fixed));
+  s.degrees.tensor = 2;
+  EXPECT_FALSE(keeps_fixed_choices(s, fixed));
+  s.sequence_parallel = true;
+  EXPECT_TRUE(keeps_fixed_choices(s, fixed));
+  s.degrees.tensor = 1;
+  EXPECT_FALSE(keeps_fixed_choices(s, fixed));
+  fixed.tensor = 1;  // both were asked for
+  EXPECT_TRUE(keeps_fixed_choices(s, fixed));
+}
+
 }  // namespace
 }  // namespace meshwright
