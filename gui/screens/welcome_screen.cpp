@@ -136,7 +136,7 @@ WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
   below->addLayout(right, 1);
   column->addLayout(below);
   column->addStretch(2);
-  come_to_front();
+  WelcomeScreen::come_to_front();
 }
 
 void WelcomeScreen::add_examples(QVBoxLayout& column) {
