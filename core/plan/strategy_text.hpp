@@ -9,8 +9,8 @@ namespace meshwright {
 
 /// "TP8 PP8x3 DP16 SP": parallel sizes above 1; the number after x is the chunks per device.
 std::string split_text(const Strategy& strategy);
-/// The name of the schedule; "-" for 1F1B without a pipeline, where only the micro-batches of gradient
-/// accumulation follow each other. Other orders differ there, too: in when gradients are ready.
+/// The name of the schedule; "-" for 1F1B without a pipeline, which is plain gradient accumulation.
+/// Other schedules are named there, too: they change when gradients become ready.
 std::string schedule_text(const Strategy& strategy);
 /// "buckets megatron, overlapped gather, TP overlap": options of the axes that differ from their
 /// defaults.

@@ -5,10 +5,10 @@
 #include <QGridLayout>
 #include <QLabel>
 #include <QMimeData>
+#include <QScrollArea>
 #include <QSettings>
 #include <QStyle>
 #include <QToolButton>
-#include <QScrollArea>
 #include <QVBoxLayout>
 
 #include "core/plan/strategy_text.hpp"

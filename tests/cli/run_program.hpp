@@ -19,8 +19,8 @@ struct ProgramCall {
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  ///< where it runs
   std::string standard_input = {};
-  /// Sends SIGINT, as Ctrl-C does, 0.3 s after the program has a handler for it. Standard input stays
-  /// open and empty until then.
+  /// Sends SIGINT, as Ctrl-C does, 0.3 s after the program has installed a handler. Standard input
+  /// stays open and empty until then.
   bool interrupt = false;
   /// Sends `signal` as soon as standard error contains this text; empty: never.
   std::string interrupt_after = {};

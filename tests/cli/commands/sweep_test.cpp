@@ -79,8 +79,8 @@ TEST(SweepProgram, ShowsTheBubbleOfEveryDepthAndBatch) {
 
 // As in Megatron-LM, --sequence-parallel has no effect without tensor parallelism.
 TEST(SweepProgram, SequenceParallelismIsForPointsWithTensorParallelism) {
-  const ProgramRun run = run_sweep_of_gpt2(
-      {"--global-batch", "8", "--sequence-parallel", "--tp-comm-overlap", "--over", "tp=1,2", "--json"});
+  const ProgramRun run = run_sweep_of_gpt2({"--global-batch", "8", "--sequence-parallel",
+                                            "--tp-comm-overlap", "--over", "tp=1,2", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.standard_error;
   const auto points = nlohmann::json::parse(run.standard_output)["points"];
   EXPECT_FALSE(points[0]["plan"]["strategy"]["sequence_parallel"].get<bool>());
