@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright::onnx {
 namespace {
 
 /// Operators that order positions.
 constexpr std::string_view kOrders[] = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
-
-constexpr std::int64_t kMostMaskBytes = 64 << 20;
 
 /// A row with a column: the result has more elements than either.
 bool compares_positions(const std::vector<GraphTensor>& tensors,
@@ -55,11 +55,13 @@ std::optional<std::string> read_external(const std::string& directory, const Ext
                                          std::int64_t size) {
   const std::filesystem::path location(data.location);
   if (location.is_absolute() || std::ranges::count(location, "..") > 0) return std::nullopt;
-  std::ifstream file(std::filesystem::path(directory) / location, std::ios::binary);
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  file.seekg(static_cast<std::streamoff>(data.offset));
-  if (!file.read(bytes.data(), size)) return std::nullopt;
-  return bytes;
+  const std::string path = (std::filesystem::path(directory) / location).string();
+  try {
+    if (data.offset > size_of_file(path)) return std::nullopt;  // also of what is no regular file
+    return read_part(path, data.offset, static_cast<std::size_t>(size));
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -89,13 +91,14 @@ std::optional<bool> is_causal_mask(std::string_view bytes, ElementType type,
   return true;
 }
 
-bool is_causal_mask(const TensorLiteral& literal, const std::string& directory) {
+bool StoredMasks::is_causal(const TensorLiteral& literal) {
   if (!may_be_mask(literal.type, literal.dims)) return false;
   if (literal.is_causal_mask) return *literal.is_causal_mask;
   const bool if_missing = literal.type == ElementType::kBool;
   const std::int64_t size = element_count(literal.dims).value_or(0) * bytes_of(literal.type);
-  if (!literal.external || directory.empty() || size > kMostMaskBytes) return if_missing;
-  const std::optional<std::string> bytes = read_external(directory, *literal.external, size);
+  if (!literal.external || directory_.empty() || size > bytes_left_) return if_missing;
+  bytes_left_ -= size;
+  const std::optional<std::string> bytes = read_external(directory_, *literal.external, size);
   if (!bytes) return if_missing;
   return is_causal_mask(*bytes, literal.type, literal.dims).value_or(if_missing);
 }

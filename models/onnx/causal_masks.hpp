@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/onnx/onnx_graph.hpp"
@@ -21,9 +22,18 @@ std::optional<bool> is_causal_mask(std::string_view bytes, ElementType type,
 /// before them, which are no kernels of convolutions.
 bool may_be_mask(ElementType type, const Dimensions& dims);
 
-/// Of an initializer. Square booleans whose data are missing count as causal: other masks are
-/// seldom stored. `directory`: of external data; empty: there are none.
-bool is_causal_mask(const TensorLiteral& literal, const std::string& directory);
+/// The masks among the initializers of a model.
+class StoredMasks {
+ public:
+  /// `directory`: of files with data of tensors; empty: there are none.
+  explicit StoredMasks(std::string directory) : directory_(std::move(directory)) {}
+  /// Square booleans whose data are missing count as causal: other masks are seldom stored.
+  bool is_causal(const TensorLiteral& literal);
+
+ private:
+  std::string directory_;
+  std::int64_t bytes_left_ = 256 << 20;  ///< of masks that are read from other files
+};
 
 /// Marks the outputs of a node with one of these operators that are causal masks: comparisons of
 /// positions, and what is computed from masks by elements (`passes_on`), copies and selections.

@@ -90,7 +90,7 @@ void append_few(const List& list, std::vector<double>& values) {
 }
 
 /// Adds one key of the place of external data, with its value.
-void read_external(pbf_reader reader, std::optional<ExternalData>& data) {
+void read_external_entry(pbf_reader reader, std::optional<ExternalData>& data) {
   std::string key, value;
   while (reader.next()) switch (reader.tag_and_type()) {
       case sized(entry::kKey):
@@ -128,7 +128,7 @@ TensorLiteral read_tensor(pbf_reader reader) {
         raw = view_of(reader);
         break;
       case sized(tensor::kExternalData):
-        read_external(reader.get_message(), tensor.external);
+        read_external_entry(reader.get_message(), tensor.external);
         break;
       case sized(tensor::kFloatData):
         append_few(reader.get_packed_float(), values);

@@ -113,6 +113,7 @@ std::int32_t KernelGraphReader::add_tensor() {
 /// Trainable are floating-point tensors that are neither scalars nor masks; operators exclude more,
 /// such as running means.
 void KernelGraphReader::declare_initializers() {
+  StoredMasks masks(options_.directory);
   for (const TensorLiteral& literal : graph_.initializers) {
     const std::int32_t index = tensor_named(literal.name);
     GraphTensor& tensor = tensors_[static_cast<std::size_t>(index)];
@@ -124,7 +125,7 @@ void KernelGraphReader::declare_initializers() {
     tensor.type = literal.type;
     tensor.dims = literal.dims;
     tensor.value = literal.value;
-    tensor.is_triangular = is_causal_mask(literal, options_.directory);
+    tensor.is_triangular = masks.is_causal(literal);
     const bool is_trainable =
         is_floating(literal.type) && !literal.dims.empty() && !tensor.is_triangular;
     tensor.is_constant = !is_trainable;

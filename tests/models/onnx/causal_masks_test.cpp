@@ -1,6 +1,7 @@
 #include "models/onnx/causal_masks.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -71,7 +72,7 @@ struct MaskFile : testing::Test {
                              .value = {},
                              .external = ExternalData{location, offset},
                              .is_causal_mask = {}};
-    return is_causal_mask(mask, directory);
+    return StoredMasks(directory).is_causal(mask);
   }
   std::string directory;
 };
@@ -88,6 +89,9 @@ TEST_F(MaskFile, IsReadFromTheDirectoryOfTheModelOnly) {
   std::filesystem::create_directory(directory + "/below");
   EXPECT_TRUE(is_causal("below/../model.data", 2));
   EXPECT_TRUE(is_causal(directory + "/model.data", 2));
+  ASSERT_EQ(::mkfifo((directory + "/pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(is_causal("pipe", 0));  // would wait for ever
+  EXPECT_TRUE(is_causal("model.data", std::uint64_t{1} << 63));
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 
+#include "core/formats/file.hpp"
 #include "tests/models/onnx/onnx_file.hpp"
 
 namespace meshwright {
@@ -162,8 +165,9 @@ TEST(FuseKernels, KeepsWhatTheModelReturns) {
 
 /// Two sequences of 3 heads, 8 tokens, 4 elements per head.
 struct WrittenAttention {
-  std::string mask = "";  ///< "": none
+  std::string mask = "";  ///< "": none; "stored": at byte 3 of "w.data"
   bool scores_are_read = false;
+  std::string directory = {};
 
   KernelGraph read(bool fuses = true) const {
     OnnxFile file;
@@ -174,7 +178,10 @@ struct WrittenAttention {
     file.node({"Transpose", {"k"}, {"kt"}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}}});
     file.node({"Mul", {"q", "half"}, {"scaled"}}).node({"MatMul", {"scaled", "kt"}, {"scores"}});
     std::string last = "scores";
-    if (!mask.empty()) {
+    if (mask == "stored") {
+      file.external_mask("seen", {8, 8}, "w.data", 3).scalar("lowest", -1e9);
+      file.node({"Where", {"seen", "scores", "lowest"}, {last = "masked"}});
+    } else if (!mask.empty()) {
       file.integers("last", {-1}).integers("first", {0}).integers("zero", {0});
       file.node({"Unsqueeze", {"tokens", "last"}, {"rows"}});
       file.node({"Unsqueeze", {"tokens", "first"}, {"columns"}});
@@ -188,7 +195,7 @@ struct WrittenAttention {
     file.integers("flat", {2, 8, 12}).node({"Reshape", {"rows_first", "flat"}, {"y"}});
     file.output("y");
     if (scores_are_read) file.output("scores");
-    return file.read({.dtype = Dtype::kFp32, .fuses_kernels = fuses});
+    return file.read({.dtype = Dtype::kFp32, .directory = directory, .fuses_kernels = fuses});
   }
 };
 
@@ -236,6 +243,26 @@ TEST(FuseKernels, ComparisonsWithOneNumberAreNotCausal) {
   const KernelGraph graph = WrittenAttention{.mask = "all", .scores_are_read = false}.read();
   EXPECT_EQ(node_named(graph, "out").forward.at(0).kind, KernelKind::kAttention);
   EXPECT_FALSE(node_named(graph, "out").forward.at(0).causal);
+}
+
+/// Beside the model, after 3 bytes of something else. Without the file it counts as causal.
+TEST(FuseKernels, ReadsStoredMasks) {
+  std::string pattern = testing::TempDir() + "onnx-XXXXXX";
+  const std::string directory = ::mkdtemp(pattern.data());
+  const auto is_causal = [&] {
+    const WrittenAttention attention{
+        .mask = "stored", .scores_are_read = false, .directory = directory};
+    return node_named(attention.read(), "out").forward.at(0).causal;
+  };
+  EXPECT_TRUE(is_causal());
+  write_file(directory + "/w.data", std::string(3 + 8 * 8, '\1'));
+  EXPECT_FALSE(is_causal());
+  std::string lower(3 + 8 * 8, '\0');
+  for (std::size_t row = 0; row < 8; ++row)
+    for (std::size_t column = 0; column <= row; ++column) lower[3 + 8 * row + column] = '\1';
+  write_file(directory + "/w.data", lower);
+  EXPECT_TRUE(is_causal());
+  std::filesystem::remove_all(directory);
 }
 
 TEST(FuseKernels, LeavesScoresThatTheModelReturns) {

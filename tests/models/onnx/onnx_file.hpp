@@ -59,6 +59,22 @@ class OnnxFile {
     tensor.add_packed_float(onnx::tensor::kFloatData, values.begin(), values.end());
     return *this;
   }
+  /// Booleans in another file.
+  OnnxFile& external_mask(const std::string& name, const std::vector<std::int64_t>& dims,
+                          const std::string& location, std::int64_t offset) {
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer tensor(graph, onnx::graph::kInitializer);
+    for (const std::int64_t dim : dims) tensor.add_int64(onnx::tensor::kDims, dim);
+    tensor.add_int32(onnx::tensor::kDataType, static_cast<int>(onnx::ElementType::kBool));
+    tensor.add_string(onnx::tensor::kName, name);
+    for (const auto& [key, value] :
+         {std::pair("location", location), std::pair("offset", std::to_string(offset))}) {
+      protozero::pbf_writer entry(tensor, onnx::tensor::kExternalData);
+      entry.add_string(onnx::entry::kKey, key);
+      entry.add_string(onnx::entry::kValue, value);
+    }
+    return *this;
+  }
   OnnxFile& output(const std::string& name) {
     protozero::pbf_writer graph(graph_);
     protozero::pbf_writer info(graph, onnx::graph::kOutput);
