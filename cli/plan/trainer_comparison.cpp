@@ -22,9 +22,9 @@ using ComparisonJson = nlohmann::ordered_json;
 
 constexpr std::array kComparedTrainers{"megatron-core", "torchtitan", "megatron-deepspeed"};
 
-/// Of the time limit, for all of them, if the first search took all of it: its plan may be one that
-/// no program can run.
-constexpr double kShareOfTime = 0.5;
+/// Share of the time limit that all trainers get at least. The first search may have taken all of
+/// it and found a plan that no program can run.
+constexpr double kLeastShareOfTime = 0.5;
 
 /// Step time beyond that of plan 1, as a share of it.
 double slower_than_first(const PlanFigures& figures, const PlanSearch& search) {
@@ -101,7 +101,8 @@ std::vector<BestOfTrainer> best_of_trainers(const PlanFlags& flags, const PlanSe
     std::optional<double> end;
     if (limit) {
       const double now = elapsed().value;
-      const double all = std::max(limit->value - search.time.value, limit->value * kShareOfTime);
+      const double all =
+          std::max(limit->value - search.time.value, limit->value * kLeastShareOfTime);
       end = now + (all - now) / static_cast<double>(trainers.size() - i);
     }
     const auto is_out_of_time = [&] { return end && elapsed().value > *end; };

@@ -242,6 +242,18 @@ TEST_F(Program, ComparesTheBestPlansOfTrainingPrograms) {
   EXPECT_TRUE(fixed["trainers"][2]["plan"].is_null());
 }
 
+// The first search takes all of its time. Programs that cannot run its plan get plans of their own.
+TEST_F(Program, ComparesTrainingProgramsThoughTheTimeIsUp) {
+  const Json json = Json::parse(run("plan --model llama-3.1-405b --cluster dgx-h100 --gpus 1024 "
+                                    "--global-batch 2048 --seq 8192"
+                                    " --time-limit 1 --threads 1 --json")
+                                    .standard_output);
+  ASSERT_GT(json["search"]["gap"].get<double>(), 0);
+  for (const std::size_t trainer : {0, 1})
+    EXPECT_TRUE(json["trainers"][trainer]["plan"].is_object())
+        << json["trainers"][trainer]["name"] << ": " << json["trainers"][trainer]["problem"];
+}
+
 TEST_F(Program, LeavesTheMarginFree) {
   const auto most_memory = [&](const std::string& margin) {
     std::int64_t most = 0;
