@@ -336,10 +336,12 @@ void CompareScreen::pick_step(int step) {
             compare_tracks(*opened->predicted, *opened->measured, alignment, offset));
         return opened;
       },
-      [this, of = shown_.run](const Opened& opened) {
+      [this, of = shown_.run, alignment = alignment(),
+       offset = offset_by_hand()](const Opened& opened) {
         if (shown_.run != of) return;  // superseded by another comparison
         shown_ = std::move(*opened);
         show_tracks();
+        if (alignment != this->alignment() || offset != offset_by_hand()) align();
       });
 }
 
