@@ -1,3 +1,4 @@
+/// Numbers in texts that are put together piece by piece.
 #pragma once
 
 #include <charconv>

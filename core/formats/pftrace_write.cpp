@@ -60,8 +60,9 @@ FlowEnds ends_by_span(const Timeline& timeline, std::int32_t TimelineFlow::*end)
   return ends;
 }
 
-/// Bytes of a protobuf message of at most N bytes. A pbf_writer, which first reserves the length of
-/// each message and later moves its bytes, takes three times as long.
+/// A protobuf message of at most N bytes, on the stack. For the millions of messages of spans: a
+/// pbf_writer reserves the length of each message in the string, and moves its bytes when it is
+/// known.
 template <std::size_t N>
 class ShortMessage {
  public:
