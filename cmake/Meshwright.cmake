@@ -63,6 +63,18 @@ if(MESHWRIGHT_FUZZ) # coverage instrumentation; callbacks are in the sanitizer r
   target_compile_options(meshwright_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# meshwright_precompiled_headers(name LINK targets... HEADERS ... [OPTIONS ...]): headers that are parsed
+# once for all targets with the same options, which say REUSE_FROM.
+function(meshwright_precompiled_headers name)
+  cmake_parse_arguments(ARG "" "" "LINK;HEADERS;OPTIONS" ${ARGN})
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "// only a precompiled header\n")
+  add_library(${name} OBJECT "${source}")
+  target_link_libraries(${name} PRIVATE meshwright_settings ${ARG_LINK})
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+endfunction()
+
 # meshwright_library(name SOURCES ... [PUBLIC targets...] [PRIVATE targets...])
 function(meshwright_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
@@ -81,7 +93,7 @@ if(MESHWRIGHT_SANITIZE)
 endif()
 
 # meshwright_test(name LABELS labels... SOURCES ... LINK targets...): a GoogleTest program; each of
-# its tests is a separate ctest.
+# its tests is a separate ctest, except under sanitizers.
 function(meshwright_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -92,6 +104,16 @@ function(meshwright_test name)
                              MESHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${MESHWRIGHT_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM meshwright_test_headers)
+  # Under sanitizers one process for an eighth of the tests: starting the program and looking for leaks
+  # takes longer than most tests.
+  if(MESHWRIGHT_SANITIZE)
+    foreach(shard RANGE 7)
+      add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1)
+      set_tests_properties(${name}_${shard} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${MESHWRIGHT_TEST_TIMEOUT}
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
   # Listing tests starts the program: on a busy machine with cold disks that takes more than the
   # 5 seconds of the default.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
