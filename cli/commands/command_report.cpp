@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "cli/commands/commands.hpp"
 #include "cli/explain/plan_page.hpp"
@@ -28,7 +31,8 @@ CLI::App* add_report_command(CLI::App& app, ReportFlags& flags) {
   }
   add_output_flags(*command, flags.output, "the page");
   command->footer(
-      "The page is one file without references to others. Print it from a browser for PDF.\n"
+      "The page is one file without references to others. Print it from a browser for PDF:\n"
+      "it has a layout for paper. A FILE that ends in .svg gets the timeline alone.\n"
       "\n"
       "Examples:\n"
       "  meshwright report best.plan.json -o plan.html\n"
@@ -36,15 +40,25 @@ CLI::App* add_report_command(CLI::App& app, ReportFlags& flags) {
   return command;
 }
 
+bool wants_svg(const ReportFlags& flags) {
+  const std::string ending = std::filesystem::path(flags.output.file).extension();
+  if (ending == ".pdf")
+    refuse_flag("-o", fmt::format("a page is HTML, but '{}' ends in .pdf", flags.output.file),
+                "write it to a file that ends in .html, and print that from a browser, such as\n"
+                "'chromium --headless --print-to-pdf=plan.pdf plan.html'");
+  return flags.svg || ending == ".svg";
+}
+
 Outcome run_report(const ReportFlags& flags) {
   if (flags.output.json)
     refuse_flag("--json", "a report is a page", "run 'meshwright explain --json' for its figures");
+  const bool svg = wants_svg(flags);
   const Job job = load_job(flags.job);
   TrainingJob training = training_job(job);
   training.checkpoint = stop_if_interrupted;
   const SimulatedStep step = simulate_step(training);
   const Timeline timeline = timeline_of(step.graph, step.times);
-  if (flags.svg) return deliver(timeline_svg(timeline), flags.output);
+  if (svg) return deliver(timeline_svg(timeline), flags.output);
   return deliver(plan_page(job, explain(job, flags.job), timeline), flags.output);
 }
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "cli/reports/report.hpp"
 #include "cli/reports/timeline_svg.hpp"
 #include "core/plan/strategy_text.hpp"
@@ -22,7 +26,13 @@ th:first-child, td:first-child, .left { text-align: left }
 #scroll { overflow-x: auto } #clicked { min-height: 1.5em; color: #777 }
 .timeline .name { paint-order: stroke; stroke: Canvas; stroke-width: 5px; stroke-linejoin: round }
 .timeline g { cursor: pointer } .timeline g:hover rect { stroke: #d55e00; stroke-width: 2 }
-pre { overflow-x: auto } @media print { button, #clicked { display: none } }
+.sources { font-size: .85em } .sources span { color: #777; overflow-wrap: anywhere }
+@page { size: A4 landscape; margin: 12mm }
+@media print {
+  .screen { display: none } body { font-size: 9pt; margin: 0; max-width: none }
+  table { display: table } th, td { padding: .15em .5em } tr, li { break-inside: avoid }
+  h2 { break-after: avoid } #scroll { overflow: visible }
+}
 </style>
 )";
 
@@ -63,19 +73,25 @@ std::string section(std::string_view title, const std::string& content) {
 }
 
 std::string timeline_section(const Timeline& timeline) {
-  return section("Timeline of one step",
-                 "<p><button id=\"in\">zoom in</button> <button id=\"out\">zoom out</button> "
-                 "Ctrl and wheel zoom too; click on a task for its name and times. Numbers are "
-                 "micro-batches.</p>\n<div id=\"scroll\">\n" +
-                     timeline_svg(timeline) + "</div>\n<p id=\"clicked\"></p>\n");
+  return section(
+      "Timeline of one step",
+      "<p class=\"screen\"><button id=\"in\">zoom in</button> <button id=\"out\">zoom out</button> "
+      "Ctrl and wheel zoom too; click on a task for its name and times. Numbers are "
+      "micro-batches.</p>\n<div id=\"scroll\">\n" +
+          timeline_svg(timeline) + "</div>\n<p id=\"clicked\" class=\"screen\"></p>\n");
 }
 
+/// A line for each source, with the figures that are from it.
 std::string sources_list(const Job& job, const std::string& validation) {
   std::string text =
-      fmt::format("<p>Cost model: {}; {}.</p>\n<ul>\n",
+      fmt::format("<p>Cost model: {}; {}.</p>\n<ul class=\"sources\">\n",
                   escaped_for_html(job.cost_model->provenance()), escaped_for_html(validation));
-  for (const auto& [key, source] : job.cluster.sources)
-    text += fmt::format("<li>{}: {}</li>\n", escaped_for_html(key), escaped_for_html(source));
+  std::map<std::string, std::vector<std::string>> figures_by_source;
+  for (const auto& [figure, source] : job.cluster.sources)
+    figures_by_source[source].push_back(figure);
+  for (const auto& [source, figures] : figures_by_source)
+    text += fmt::format("<li>{}: <span>{}</span></li>\n", escaped_for_html(source),
+                        escaped_for_html(fmt::format("{}", fmt::join(figures, ", "))));
   return text + "</ul>\n";
 }
 

@@ -1,4 +1,7 @@
 // `report`: a plan as one HTML page.
+#include <filesystem>
+#include <set>
+
 #include "core/formats/file.hpp"
 #include "tests/cli/program_fixture.hpp"
 
@@ -44,6 +47,28 @@ TEST_F(ReportPage, EscapesNames) {
 
 TEST_F(ReportPage, IsNotJson) {
   EXPECT_THAT(run(with_job(" --json")), fails_with(2, "explain --json"));
+}
+
+TEST_F(ReportPage, TheEndingSaysThatTheTimelineIsWantedAlone) {
+  ASSERT_EQ(run(with_job(" -o timeline.svg")).exit_code, 0);
+  EXPECT_EQ(read_file(path("timeline.svg")), run(with_job(" --svg")).standard_output);
+}
+
+TEST_F(ReportPage, IsNotWrittenToAPdf) {
+  EXPECT_THAT(run(with_job(" -o plan.pdf")), fails_with(2, "print that from a browser"));
+  EXPECT_FALSE(std::filesystem::exists(path("plan.pdf")));
+}
+
+TEST_F(ReportPage, NamesTheFiguresOfASourceTogether) {
+  const std::string page = run(with_job("")).standard_output;
+  EXPECT_THAT(page, HasSubstr("NVIDIA A100 datasheet"));
+  const std::string list = page.substr(page.find("Assumptions and sources"));
+  std::set<std::string> sources;
+  for (std::size_t i = list.find("<li>"); i != std::string::npos; i = list.find("<li>", i + 1)) {
+    const std::string source = list.substr(i, list.find(": <span>", i) - i);
+    EXPECT_TRUE(sources.insert(source).second) << source;
+  }
+  EXPECT_GT(sources.size(), 3u);
 }
 
 }  // namespace
