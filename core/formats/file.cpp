@@ -47,7 +47,7 @@ class FileDescriptor {
                                   is_full ? "free disk space, or choose another location" : ""});
 }
 
-[[noreturn]] void refuse_size(const std::string& path, std::size_t limit) {
+[[noreturn]] void refuse_size(const std::string& path, std::uint64_t limit) {
   refuse_input(path, fmt::format("exceeds the size limit of {} bytes", limit),
                "check that this is the right file");
 }
@@ -183,12 +183,14 @@ std::string read_part(const std::string& path, std::uint64_t offset, std::size_t
   return content;
 }
 
-std::uint64_t size_of_file(const std::string& path) {
+std::uint64_t size_of_file(const std::string& path, std::uint64_t limit) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     refuse_input(path, fmt::format("cannot open file: {}", reason(errno)), "");
   if (!S_ISREG(status.st_mode)) refuse_input(path, "is not a regular file", "");
-  return static_cast<std::uint64_t>(status.st_size);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > limit) refuse_size(path, limit);
+  return size;
 }
 
 void write_file(const std::string& path, std::string_view content) {

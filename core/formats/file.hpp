@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,8 +22,10 @@ std::string read_file(const std::string& path, std::size_t limit = kLargestTextF
 /// Bytes [offset, offset + size) of a file, fewer at its end. Throws InputError if the file cannot
 /// be read.
 std::string read_part(const std::string& path, std::uint64_t offset, std::size_t size);
-/// Size of a file in bytes. Throws InputError if `path` is not a regular file.
-std::uint64_t size_of_file(const std::string& path);
+/// Size of a file in bytes. Throws InputError if `path` is not a regular file, or is larger than
+/// `limit` bytes.
+std::uint64_t size_of_file(const std::string& path,
+                           std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
 /// Thrown if the program that reads standard output has ended.
 class BrokenPipe : public std::runtime_error {

@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/value_named.hpp"
+#include "core/formats/file.hpp"
 #include "core/formats/pftrace_fields.hpp"
 
 namespace meshwright {
@@ -67,40 +68,70 @@ std::optional<MemoryClass> memory_class_named(std::string_view name) {
 
 class TraceReader {
  public:
-  TraceReader(std::string_view bytes, std::string_view where,
+  /// `size`: of the whole trace.
+  TraceReader(std::uint64_t size, std::string_view where,
               const std::function<void(std::size_t)>& progress)
-      : bytes_(bytes), where_(where), progress_(progress) {}
+      : size_(size), where_(where), progress_(progress) {}
 
-  Timeline read() {
-    pbf_reader trace(bytes_.data(), bytes_.size());
-    constexpr std::size_t kBytesPerProgress = 4 << 20;
-    std::size_t offset = 0, next_progress = kBytesPerProgress;
+  /// Reads the whole packets at the start of `bytes`, which follow those that were read before, and
+  /// returns their size. `is_end`: nothing follows, so that an incomplete packet is an error.
+  std::size_t read_packets(std::string_view bytes, bool is_end) {
+    pbf_reader trace(bytes.data(), bytes.size());
+    const std::uint64_t begin = offset_;
     try {
-      while (trace.next()) {
-        if (trace.tag_and_type() == sized(trace::kPacket))
-          read_packet(trace.get_message());
-        else
-          trace.skip();
-        offset = bytes_.size() - trace.length();
-        if (progress_ && offset >= next_progress) {
-          progress_(offset);
-          next_progress = offset + kBytesPerProgress;
-        }
+      while (const std::optional<Field> next = next_field(trace, is_end)) {
+        if (next->packet) read_packet(*next->packet);
+        offset_ = begin + (bytes.size() - trace.length());
+        report_progress();
       }
-      finish();
     } catch (const protozero::exception& error) {
-      fail(offset, fmt::format("invalid protobuf message: {}", error.what()));
+      fail(fmt::format("invalid protobuf message: {}", error.what()));
     } catch (const Broken& broken) {
-      fail(offset, broken.what);
+      fail(broken.what);
+    }
+    return static_cast<std::size_t>(offset_ - begin);
+  }
+
+  /// After the last packet.
+  Timeline finish() {
+    try {
+      check();
+    } catch (const Broken& broken) {
+      fail(broken.what);
     }
     return std::move(timeline_);
   }
 
  private:
-  [[noreturn]] void fail(std::size_t offset, const std::string& what) const {
-    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, offset),
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, offset_),
                                 fmt::format("not a valid Meshwright timeline: {}", what),
                                 "use a .pftrace file written by Meshwright"});
+  }
+
+  struct Field {
+    std::optional<pbf_reader> packet;  ///< none: a field to skip
+  };
+  /// None at the end of the bytes, and before a field that is incomplete and may be continued.
+  static std::optional<Field> next_field(pbf_reader& trace, bool is_end) {
+    const pbf_reader before = trace;
+    try {
+      if (!trace.next()) return std::nullopt;
+      if (trace.tag_and_type() == sized(trace::kPacket)) return Field{trace.get_message()};
+      trace.skip();
+      return Field{};
+    } catch (const protozero::end_of_buffer_exception&) {
+      if (is_end) throw;
+      trace = before;
+      return std::nullopt;
+    }
+  }
+
+  void report_progress() {
+    constexpr std::uint64_t kBytesPerProgress = 4 << 20;
+    if (!progress_ || offset_ < reported_ + kBytesPerProgress) return;
+    progress_(static_cast<std::size_t>(offset_));
+    reported_ = offset_;
   }
 
   static std::string_view view(pbf_reader& reader) {
@@ -237,7 +268,7 @@ class TraceReader {
     constexpr std::string_view kProvenance = "provenance:";
     // Lower bound on the bytes per name and per flow in the file.
     constexpr std::uint64_t kLeastBytes = 8;
-    const std::uint64_t most = bytes_.size() / kLeastBytes;
+    const std::uint64_t most = size_ / kLeastBytes;
     if (name == "meshwright_timeline") {
       if (number != kFormat)
         refuse(fmt::format("unsupported format {}: expected {}", number, kFormat));
@@ -406,7 +437,7 @@ class TraceReader {
     timeline_.memory.back().amounts.by_class[counter.memory_class] = Bytes(e.counter_value);
   }
 
-  void finish() const {
+  void check() const {
     require(has_facts_, "missing Meshwright metadata");
     const auto is_open = [](const auto& span) { return span.has_value(); };
     require(std::none_of(open_.begin(), open_.end(), is_open), "span BEGIN without END");
@@ -418,8 +449,10 @@ class TraceReader {
     if (!problems.empty()) refuse(problems.front());
   }
 
-  std::string_view bytes_, where_;
+  std::uint64_t size_;
+  std::string_view where_;
   const std::function<void(std::size_t)>& progress_;
+  std::uint64_t offset_ = 0, reported_ = 0;
   Timeline timeline_;
   bool has_facts_ = false;
   std::vector<bool> name_is_set_;
@@ -438,7 +471,24 @@ class TraceReader {
 
 Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
                                const std::function<void(std::size_t)>& progress) {
-  return pftrace::TraceReader(bytes, where, progress).read();
+  pftrace::TraceReader reader(bytes.size(), where, progress);
+  reader.read_packets(bytes, true);
+  return reader.finish();
+}
+
+Timeline read_pftrace(const std::string& path, const std::function<void(std::size_t)>& progress) {
+  const std::uint64_t size = size_of_file(path, kLargestTraceFile);
+  pftrace::TraceReader reader(size, path, progress);
+  std::size_t piece = kPftracePiece;
+  for (std::uint64_t offset = 0; offset < size;) {
+    const std::string bytes = read_part(path, offset, piece);
+    const bool is_end = bytes.size() < piece || offset + bytes.size() >= size;
+    const std::size_t done = reader.read_packets(bytes, is_end);
+    offset += done;
+    if (is_end) break;
+    if (done == 0) piece *= 2;  // a packet that is larger
+  }
+  return reader.finish();
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 /// round-trip exactly: the picoseconds below Perfetto's nanoseconds are stored in annotations.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,5 +18,11 @@ std::string to_pftrace(const Timeline& timeline);
 /// `progress` is called now and then with the bytes that were read, and may throw to stop.
 Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
                                const std::function<void(std::size_t)>& progress = {});
+/// The same for a regular file of at most kLargestTraceFile bytes, of which only a piece is in
+/// memory at a time.
+Timeline read_pftrace(const std::string& path,
+                      const std::function<void(std::size_t)>& progress = {});
+inline constexpr std::size_t kPftracePiece = std::size_t{16}
+                                             << 20;  ///< bytes, unless a packet is larger
 
 }  // namespace meshwright

@@ -1,6 +1,5 @@
 #include "gui/screens/opened_comparison.hpp"
 
-#include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/timeline/timeline_of.hpp"
 #include "gui/text/qstring_of.hpp"
@@ -21,12 +20,10 @@ void join(OpenedComparison& opened, const std::function<ValidationReport()>& com
 OpenedComparison read_pair(const std::string& predicted, const std::string& measured) {
   OpenedComparison opened;
   opened.measured_path = measured;
-  const std::string bytes_p = read_file(predicted), bytes_m = read_file(measured);
-  opened.predicted = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_p, predicted));
-  opened.run = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_m, measured));
+  opened.predicted = std::make_shared<const TimelineTracks>(read_trace_files({predicted}));
+  opened.run = std::make_shared<const TimelineTracks>(read_trace_files({measured}));
   join(opened, [&] {
-    const Timeline p = timeline_from_pftrace(bytes_p, predicted);
-    const Timeline m = timeline_from_pftrace(bytes_m, measured);
+    const Timeline p = read_pftrace(predicted), m = read_pftrace(measured);
     return compare({p, predicted}, {m, measured});
   });
   return opened;
@@ -67,7 +64,7 @@ OpenedComparison compare_with(const Simulation& simulation,
   opened.measured_path = path;
   join(opened, [&] {
     const Timeline p = timeline_of(simulation.step.graph, simulation.step.times);
-    const Timeline m = timeline_from_pftrace(read_file(path), path);
+    const Timeline m = read_pftrace(path);
     return compare({p, "the scenario"}, {m, path});
   });
   choose_steps(opened);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
@@ -24,6 +25,14 @@ std::string content_of(const std::string& path) {
   std::string bytes = read_file(path, kLargestTraceFile);
   if (is_gzip(bytes)) return decompress_gzip(bytes, path, kLargestTraceFile);
   return bytes;
+}
+
+/// Such files are read piece by piece, since they can be as large as memory.
+bool is_plain_pftrace(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  const std::string head = read_part(path, 0, 4096);
+  return !is_gzip(head) && !is_json(head);
 }
 
 /// The number after the last "rank" in a file name: "rank12_trace.json".
@@ -118,21 +127,22 @@ TimelineTracks read_trace_files(const std::vector<std::string>& paths,
   std::vector<RankTrace> traces;
   const auto all = static_cast<std::int64_t>(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    std::string bytes = content_of(paths[i]);
+    const bool in_pieces = is_plain_pftrace(paths[i]);
+    const std::string bytes = in_pieces ? "" : content_of(paths[i]);
+    const std::size_t size = in_pieces ? size_of_file(paths[i]) : bytes.size();
     // Each file counts as 1000 steps of progress, because sizes are not known in advance.
     const auto report = [&](std::size_t read) {
       if (progress.report)
-        progress.report(
-            static_cast<std::int64_t>(i) * 1000 +
-                static_cast<std::int64_t>(1000 * read / std::max<std::size_t>(1, bytes.size())),
-            all * 1000);
+        progress.report(static_cast<std::int64_t>(i) * 1000 +
+                            static_cast<std::int64_t>(1000 * read / std::max<std::size_t>(1, size)),
+                        all * 1000);
     };
     report(0);
-    if (!is_json(bytes)) {
+    if (in_pieces || !is_json(bytes)) {
       if (paths.size() > 1) refuse_several(paths[i]);
-      const Timeline timeline = timeline_from_pftrace(bytes, paths[i], report);
-      bytes = {};  // as large as the tracks
-      TimelineTracks tracks = timeline_tracks_of(timeline);
+      TimelineTracks tracks =
+          timeline_tracks_of(in_pieces ? read_pftrace(paths[i], report)
+                                       : timeline_from_pftrace(bytes, paths[i], report));
       tracks.title = file_name(paths[i]);
       return tracks;
     }

@@ -287,8 +287,8 @@ TimelineRow row_of_track(const TimelineTrack& track) {
           .is_compute = track.stream == Stream::kCompute};
 }
 
-void add_memory(const Timeline& timeline, TimelineTracks& tracks) {
-  for (const MemorySample& sample : timeline.memory) {
+void add_memory(const std::vector<MemorySample>& samples, TimelineTracks& tracks) {
+  for (const MemorySample& sample : samples) {
     if (tracks.memory.empty() || tracks.memory.back().rank != sample.rank)
       tracks.memory.push_back({.rank = sample.rank, .capacity = {}, .points = {}});
     tracks.memory.back().points.push_back(
@@ -296,9 +296,14 @@ void add_memory(const Timeline& timeline, TimelineTracks& tracks) {
   }
 }
 
-void add_arrows(const Timeline& timeline, TimelineTracks& tracks) {
-  tracks.arrows.reserve(timeline.flows.size());
-  for (const TimelineFlow& flow : timeline.flows)
+template <class Container>
+void free_memory(Container& container) {
+  container = Container();  // clear() would keep it
+}
+
+void add_arrows(const std::vector<TimelineFlow>& flows, TimelineTracks& tracks) {
+  tracks.arrows.reserve(flows.size());
+  for (const TimelineFlow& flow : flows)
     tracks.arrows.push_back(
         {static_cast<std::uint32_t>(flow.from), static_cast<std::uint32_t>(flow.to)});
   std::sort(tracks.arrows.begin(), tracks.arrows.end());
@@ -306,7 +311,7 @@ void add_arrows(const Timeline& timeline, TimelineTracks& tracks) {
 
 }  // namespace
 
-TimelineTracks timeline_tracks_of(const Timeline& timeline) {
+TimelineTracks timeline_tracks_of(Timeline timeline) {
   TracksBuilder builder;
   builder.reserve(timeline.spans.size());
   std::size_t next = 0;
@@ -332,11 +337,15 @@ TimelineTracks timeline_tracks_of(const Timeline& timeline) {
   MW_CHECK(next == timeline.spans.size());
   TimelineTracks& tracks = builder.tracks();
   tracks.origin = timeline.origin;
-  tracks.provenance = timeline.provenance;
+  tracks.provenance = std::move(timeline.provenance);
   for (const Ticks start : recorded_step_starts(timeline))
     tracks.iterations.push_back(floor_nanoseconds(start));
-  add_memory(timeline, tracks);
-  add_arrows(timeline, tracks);
+  free_memory(timeline.names);
+  free_memory(timeline.spans);
+  add_arrows(timeline.flows, tracks);
+  free_memory(timeline.flows);
+  add_memory(timeline.memory, tracks);
+  free_memory(timeline.memory);
   return builder.finish();
 }
 

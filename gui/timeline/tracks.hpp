@@ -179,8 +179,9 @@ class TracksBuilder {
 Bytes slice_storage(const TimelineTracks& tracks);
 
 /// Slice i is span i of the timeline. Linear time, including the coverage; above about 100,000
-/// spans it must run in a job, not on the GUI thread.
-TimelineTracks timeline_tracks_of(const Timeline& timeline);
+/// spans it must run in a job, not on the GUI thread. Frees what it has read, so that a timeline
+/// that is moved to it and the tracks are not in memory at the same time.
+TimelineTracks timeline_tracks_of(Timeline timeline);
 
 /// The same for all tasks of a graph, without building their
 /// names; rows also have their replica and pipeline rank.

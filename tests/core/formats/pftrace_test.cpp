@@ -1,7 +1,9 @@
 #include "core/formats/pftrace.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -54,6 +56,29 @@ TEST(Pftrace, ReportsProgressAndStopsOnRequest) {
   EXPECT_LE(read.back(), bytes.size());
   struct Stop {};
   EXPECT_THROW(timeline_from_pftrace(bytes, "x", [](std::size_t) { throw Stop{}; }), Stop);
+}
+
+TEST(Pftrace, AFileIsReadInPieces) {
+  Timeline t;
+  t.tracks = {{RankId(0), Stream::kCompute}};
+  t.names = {"a"};
+  for (int i = 0; i < 600'000; ++i) t.spans.push_back({Ticks(i), Ticks(i + 1), 0, 0});
+  t.provenance["note"] = std::string(2 * kPftracePiece + 5, 'x');  // a packet of three pieces
+  const std::string path = fmt::format("{}pieces-{}.pftrace", testing::TempDir(), ::getpid());
+  const std::string bytes = to_pftrace(t);
+  write_file(path, bytes);
+  std::vector<std::size_t> read;
+  EXPECT_EQ(read_pftrace(path, [&](std::size_t done) { read.push_back(done); }), t);
+  EXPECT_GE(read.size(), 5U);
+  EXPECT_TRUE(std::ranges::is_sorted(read));
+
+  for (const std::size_t size : {bytes.size() - 1, kPftracePiece + 7, std::size_t{3}}) {
+    const std::string_view cut = std::string_view(bytes).substr(0, size);
+    write_file(path, cut);
+    EXPECT_EQ(complaints_of([&] { read_pftrace(path); }),
+              complaints_of([&] { timeline_from_pftrace(cut, path); }));
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(Pftrace, AnEmptyTimelineIsATimeline) {
