@@ -337,9 +337,9 @@ TimelineTracks timeline_tracks_of(Timeline timeline) {
   MW_CHECK(next == timeline.spans.size());
   TimelineTracks& tracks = builder.tracks();
   tracks.origin = timeline.origin;
-  tracks.provenance = std::move(timeline.provenance);
   for (const Ticks start : recorded_step_starts(timeline))
     tracks.iterations.push_back(floor_nanoseconds(start));
+  tracks.provenance = std::move(timeline.provenance);
   free_memory(timeline.names);
   free_memory(timeline.spans);
   add_arrows(timeline.flows, tracks);
