@@ -34,9 +34,8 @@ TEST_F(TwoTimelines, FilesMayBeLargerThanTexts) {
   write_file(path("m.pftrace"), to_pftrace(one_task(TimelineOrigin::kMeasured, Ticks(125))));
   // In either order: the measured one is known by its origin.
   for (const bool in_order : {true, false}) {
-    const OpenedComparison opened =
-        in_order ? compare_files(path("p.pftrace"), path("m.pftrace"))
-                 : compare_files(path("m.pftrace"), path("p.pftrace"));
+    const OpenedComparison opened = in_order ? compare_files(path("p.pftrace"), path("m.pftrace"))
+                                             : compare_files(path("m.pftrace"), path("p.pftrace"));
     EXPECT_EQ(opened.problem, "");
     EXPECT_EQ(opened.predicted->origin, TimelineOrigin::kPredicted);
     EXPECT_EQ(opened.measured->origin, TimelineOrigin::kMeasured);
