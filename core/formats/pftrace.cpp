@@ -476,10 +476,10 @@ Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
   return reader.finish();
 }
 
-Timeline read_pftrace(const std::string& path, const std::function<void(std::size_t)>& progress) {
+Timeline read_pftrace(const std::string& path, const std::function<void(std::size_t)>& progress,
+                      std::size_t piece) {
   const std::uint64_t size = size_of_file(path, kLargestTraceFile);
   pftrace::TraceReader reader(size, path, progress);
-  std::size_t piece = kPftracePiece;
   for (std::uint64_t offset = 0; offset < size;) {
     const std::string bytes = read_part(path, offset, piece);
     const bool is_end = bytes.size() < piece || offset + bytes.size() >= size;

@@ -18,11 +18,12 @@ std::string to_pftrace(const Timeline& timeline);
 /// `progress` is called now and then with the bytes that were read, and may throw to stop.
 Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where,
                                const std::function<void(std::size_t)>& progress = {});
-/// The same for a regular file of at most kLargestTraceFile bytes, of which only a piece is in
-/// memory at a time.
+
+inline constexpr std::size_t kPftracePiece = std::size_t{16} << 20;
+/// The same for a regular file of at most kLargestTraceFile bytes, of which `piece` bytes, or one
+/// packet, are in memory at a time.
 Timeline read_pftrace(const std::string& path,
-                      const std::function<void(std::size_t)>& progress = {});
-inline constexpr std::size_t kPftracePiece = std::size_t{16}
-                                             << 20;  ///< bytes, unless a packet is larger
+                      const std::function<void(std::size_t)>& progress = {},
+                      std::size_t piece = kPftracePiece);
 
 }  // namespace meshwright

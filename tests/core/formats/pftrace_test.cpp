@@ -81,6 +81,27 @@ TEST(Pftrace, AFileIsReadInPieces) {
   std::filesystem::remove(path);
 }
 
+TEST(Pftrace, PiecesMayEndAnywhere) {
+  const std::string path = fmt::format("{}ends-{}.pftrace", testing::TempDir(), ::getpid());
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    const Timeline timeline = random_timeline(seed, {.ranks = 3, .derived_names = seed % 2 == 0});
+    write_file(path, to_pftrace(timeline));
+    for (const std::size_t piece : {1u, 2u, 157u, 401u, 1000u})
+      EXPECT_EQ(read_pftrace(path, {}, piece), timeline) << "seed " << seed << ", piece " << piece;
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Pftrace, RefusesWhatIsNoFileAndFilesThatAreTooLarge) {
+  EXPECT_THAT(complaints_of([] { read_pftrace(testing::TempDir()); }),
+              HasSubstr("is not a regular file"));
+  const std::string path = fmt::format("{}huge-{}.pftrace", testing::TempDir(), ::getpid());
+  write_file(path, "");
+  std::filesystem::resize_file(path, kLargestTraceFile + 1);  // without blocks on the disk
+  EXPECT_THAT(complaints_of([&] { read_pftrace(path); }), HasSubstr("exceeds the size limit"));
+  std::filesystem::remove(path);
+}
+
 TEST(Pftrace, AnEmptyTimelineIsATimeline) {
   EXPECT_EQ(timeline_from_pftrace(to_pftrace(Timeline{}), "x"), Timeline{});
 }
