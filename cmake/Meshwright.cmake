@@ -64,7 +64,7 @@ if(MESHWRIGHT_FUZZ) # coverage instrumentation; callbacks are in the sanitizer r
 endif()
 
 # meshwright_precompiled_headers(name LINK targets... HEADERS ... [OPTIONS ...]): headers that are parsed
-# once for all targets with the same options, which say REUSE_FROM.
+# once. Targets with the same compile options share them: target_precompile_headers(... REUSE_FROM name).
 function(meshwright_precompiled_headers name)
   cmake_parse_arguments(ARG "" "" "LINK;HEADERS;OPTIONS" ${ARGN})
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
@@ -93,7 +93,7 @@ if(MESHWRIGHT_SANITIZE)
 endif()
 
 # meshwright_test(name LABELS labels... SOURCES ... LINK targets...): a GoogleTest program; each of
-# its tests is a separate ctest, except under sanitizers.
+# its tests is a separate ctest, except under sanitizers, where eight ctests share them.
 function(meshwright_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -104,8 +104,7 @@ function(meshwright_test name)
                              MESHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${MESHWRIGHT_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM meshwright_test_headers)
-  # Under sanitizers one process for an eighth of the tests: starting the program and looking for leaks
-  # takes longer than most tests.
+  # Under sanitizers, tests share processes: starting one for each of some 4,000 tests is slow.
   if(MESHWRIGHT_SANITIZE)
     foreach(shard RANGE 7)
       add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1)
