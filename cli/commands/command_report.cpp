@@ -31,8 +31,8 @@ CLI::App* add_report_command(CLI::App& app, ReportFlags& flags) {
   }
   add_output_flags(*command, flags.output, "the page");
   command->footer(
-      "The page is one file without references to others. Print it from a browser for PDF:\n"
-      "it has a layout for paper. A FILE that ends in .svg gets the timeline alone.\n"
+      "The page is one file without references to others; print it from a browser for PDF.\n"
+      "With -o FILE.svg, only the timeline is written.\n"
       "\n"
       "Examples:\n"
       "  meshwright report best.plan.json -o plan.html\n"
@@ -43,9 +43,10 @@ CLI::App* add_report_command(CLI::App& app, ReportFlags& flags) {
 bool wants_svg(const ReportFlags& flags) {
   const std::string ending = std::filesystem::path(flags.output.file).extension();
   if (ending == ".pdf")
-    refuse_flag("-o", fmt::format("a page is HTML, but '{}' ends in .pdf", flags.output.file),
-                "write it to a file that ends in .html, and print that from a browser, such as\n"
-                "'chromium --headless --print-to-pdf=plan.pdf plan.html'");
+    refuse_flag("-o",
+                fmt::format("reports are HTML or SVG, but '{}' ends in .pdf", flags.output.file),
+                "use -o plan.html and print that from a browser, such as with 'chromium --headless "
+                "--print-to-pdf=plan.pdf plan.html'");
   return flags.svg || ending == ".svg";
 }
 

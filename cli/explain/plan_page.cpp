@@ -81,7 +81,7 @@ std::string timeline_section(const Timeline& timeline) {
           timeline_svg(timeline) + "</div>\n<p id=\"clicked\" class=\"screen\"></p>\n");
 }
 
-/// A line for each source, with the figures that are from it.
+/// One line per source, with the figures taken from it.
 std::string sources_list(const Job& job, const std::string& validation) {
   std::string text =
       fmt::format("<p>Cost model: {}; {}.</p>\n<ul class=\"sources\">\n",

@@ -23,7 +23,7 @@ struct OpenedComparison {
   std::shared_ptr<const TimelineTracks> predicted, measured;  ///< of one step each
   std::shared_ptr<const TimelineComparison> pairs;
   std::optional<ValidationReport> report;
-  QString problem;            ///< why there is no report
+  QString problem;            ///< error message; empty if there is a report
   std::string measured_path;  ///< for another comparison later; empty if not read from a file
 };
 

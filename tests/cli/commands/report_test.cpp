@@ -49,7 +49,7 @@ TEST_F(ReportPage, IsNotJson) {
   EXPECT_THAT(run(with_job(" --json")), fails_with(2, "explain --json"));
 }
 
-TEST_F(ReportPage, TheEndingSaysThatTheTimelineIsWantedAlone) {
+TEST_F(ReportPage, WritesOnlyTheTimelineToAnSvgFile) {
   ASSERT_EQ(run(with_job(" -o timeline.svg")).exit_code, 0);
   EXPECT_EQ(read_file(path("timeline.svg")), run(with_job(" --svg")).standard_output);
 }
@@ -59,7 +59,7 @@ TEST_F(ReportPage, IsNotWrittenToAPdf) {
   EXPECT_FALSE(std::filesystem::exists(path("plan.pdf")));
 }
 
-TEST_F(ReportPage, NamesTheFiguresOfASourceTogether) {
+TEST_F(ReportPage, ListsEachSourceOnce) {
   const std::string page = run(with_job("")).standard_output;
   EXPECT_THAT(page, HasSubstr("NVIDIA A100 datasheet"));
   const std::string list = page.substr(page.find("Assumptions and sources"));
