@@ -14,16 +14,20 @@ ShardShape quantized_shard(const LoweringContext& context) {
 
 }  // namespace
 
-void describe_layers(LoweringContext& context) {
+void shard_layers(LoweringContext& context) {
   context.shard = quantized_shard(context);
   context.wide_shard = context.shard;
   context.wide_shard.dtype = storage_dtype(context.shard.dtype);
+}
+
+void describe_layers(LoweringContext& context) {
+  shard_layers(context);
   std::vector<WorkPart>& parts = context.graph().parts;
   parts.reserve(16);
   context.classes = lower_layer_classes(context.call(context.shard), parts);
   if (!is_quantized(context.shard.dtype)) return;
   context.quantized_copies = quantized_copies(context.shard);
-  if (context.strategy.precision.wide_blocks > 0)
+  if (has_wide_layers(context))
     context.wide_classes = lower_layer_classes(context.call(context.wide_shard), parts);
 }
 

@@ -23,15 +23,7 @@ std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int t
 }
 
 void note_activations(const LayerCall& call, LayerHoldings& held) {
-  const auto kept = [&](const Recompute& how) {
-    return kept_activation_bytes(call.model, held.first, call.shard, how, call.memory);
-  };
-  const Recompute& recompute = call.strategy.recompute;
-  held.kept_if_whole = kept({});
-  held.kept_if_full = kept({.kind = RecomputeKind::kFull});
-  held.kept = recomputes_operators(recompute.kind) ? kept(recompute) : held.kept_if_whole;
-  held.needs = weight_gradient_needs(call.model, held.first, call.shard);
-  held.needs.inputs = std::min(held.needs.inputs, held.kept);
+  static_cast<KeptActivations&>(held) = kept_activations(call, held.first);
   held.logits = logit_bytes(call.model, held.first, call.shard);
   held.largest = largest_activation(call.model, held.first, call.shard);
   held.context = context_buffers(call.model, held.first, call.shard);
@@ -57,6 +49,20 @@ void note_weight_gradients(const LayerCall& call, LayerHoldings& held) {
 }
 
 }  // namespace
+
+KeptActivations kept_activations(const LayerCall& call, LayerId layer) {
+  const auto kept = [&](const Recompute& how) {
+    return kept_activation_bytes(call.model, layer, call.shard, how, call.memory);
+  };
+  const Recompute& recompute = call.strategy.recompute;
+  KeptActivations held;
+  held.kept_if_whole = kept({});
+  held.kept_if_full = kept({.kind = RecomputeKind::kFull});
+  held.kept = recomputes_operators(recompute.kind) ? kept(recompute) : held.kept_if_whole;
+  held.needs = weight_gradient_needs(call.model, layer, call.shard);
+  held.needs.inputs = std::min(held.needs.inputs, held.kept);
+  return held;
+}
 
 std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call,
                                                std::vector<WorkPart>& parts) {

@@ -16,14 +16,19 @@
 
 namespace meshwright {
 
-/// Memory of one layer of a class on one rank.
-struct LayerHoldings {
-  LayerId first;  ///< of the class
-  LayerParts parts;
+/// Saved activations of one layer on one rank.
+struct KeptActivations {
   Bytes kept;           ///< with the strategy's recomputation
   Bytes kept_if_whole;  ///< without any recomputation
   Bytes kept_if_full;   ///< under full recomputation of this layer
   WeightGradientNeeds needs;
+};
+KeptActivations kept_activations(const LayerCall& call, LayerId layer);
+
+/// Memory of one layer of a class on one rank.
+struct LayerHoldings : KeptActivations {
+  LayerId first;  ///< of the class
+  LayerParts parts;
   LogitBytes logits;
   Bytes largest;
   LocalParameters parameters;

@@ -140,7 +140,8 @@ std::int32_t append_part(std::vector<WorkPart>& parts, WorkPart part) {
 
 }  // namespace
 
-LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts) {
+LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts,
+                              WantedPasses wanted) {
   const LayerPrograms programs(call, layer);
   const Layer& l = call.model.layers[layer.index()];
   const auto part = [&](std::string_view pass, auto&& fill) {
@@ -150,11 +151,17 @@ LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<
     fill(LayerPrograms::Sink{.steps = made.steps});
     return append_part(parts, std::move(made));
   };
-  LayerParts made;
-  made.forward = part("F", [&](const auto& sink) { programs.forward(sink); });
-  made.backward = part("B", [&](const auto& sink) { programs.backward(true, true, sink); });
-  made.backward_input = part("I", [&](const auto& sink) { programs.backward(true, false, sink); });
-  made.backward_weight = part("W", [&](const auto& sink) { programs.backward(false, true, sink); });
+  LayerParts made{
+      .forward = -1, .backward = -1, .backward_input = -1, .backward_weight = -1, .recompute = -1};
+  if (wanted != WantedPasses::kRecomputationOnly) {
+    made.forward = part("F", [&](const auto& sink) { programs.forward(sink); });
+    made.backward = part("B", [&](const auto& sink) { programs.backward(true, true, sink); });
+    made.backward_input =
+        part("I", [&](const auto& sink) { programs.backward(true, false, sink); });
+  }
+  if (wanted == WantedPasses::kAll)
+    made.backward_weight =
+        part("W", [&](const auto& sink) { programs.backward(false, true, sink); });
   if (!programs.has_recomputation()) return made;
   made.recompute = part("recompute", [&](const auto& sink) { programs.recompute(sink); });
   parts[static_cast<std::size_t>(made.recompute)].recompute = true;

@@ -61,6 +61,8 @@ class LayerPrograms {
   std::vector<double> repeated_fractions_;
 };
 
-LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts);
+/// Passes that are not wanted are -1.
+LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts,
+                              WantedPasses wanted = WantedPasses::kAll);
 
 }  // namespace meshwright

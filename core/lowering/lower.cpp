@@ -8,6 +8,7 @@
 #include "core/lowering/lowering_context.hpp"
 #include "core/lowering/lowering_pass.hpp"
 #include "core/lowering/passes.hpp"
+#include "core/operators/local_parameters.hpp"
 
 namespace meshwright {
 namespace {
@@ -80,17 +81,28 @@ LayerMemory smaller(const LayerMemory& a, const LayerMemory& b) {
           .parameters = a.parameters};
 }
 
-LayerMemory memory_of(const LayerHoldings& held) {
+LayerMemory memory_of(const LayerCall& call, LayerId layer) {
+  const KeptActivations held = kept_activations(call, layer);
   return {.saved = held.kept,
           .saved_if_full = held.kept_if_full,
           .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
-          .parameters = held.parameters};
+          .parameters = {}};
+}
+
+/// By layer class: the first layer of each.
+std::vector<LayerId> first_layers(const ModelGraph& model) {
+  std::vector<LayerId> first;
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    if (model.layers[i].layer_class == static_cast<std::int32_t>(first.size()))
+      first.emplace_back(i);
+  return first;
 }
 
 }  // namespace
 
 LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
-                           const Cluster& cluster, const TrainerMemory& memory) {
+                           const Cluster& cluster, const TrainerMemory& memory,
+                           WantedPasses wanted) {
   Plan plan{strategy, {}};  // layers do not depend on the stages
   if (!recomputes_operators(strategy.recompute.kind))
     plan.strategy.recompute = {.kind = RecomputeKind::kFull};
@@ -98,17 +110,27 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
   options.memory = memory;
   LoweringContext context(plan, model, cluster, options);
   context.groups = job_groups_of(plan.strategy, cluster);
-  describe_layers(context);
+  shard_layers(context);
   LoweredLayers lowered;
-  for (const LayerHoldings& held : context.classes) {
-    lowered.classes.push_back(held.parts);
-    lowered.memory.push_back(memory_of(held));
-  }
-  for (std::size_t i = 0; i < context.wide_classes.size(); ++i) {
-    lowered.wide_classes.push_back(context.wide_classes[i].parts);
-    lowered.memory[i] = smaller(lowered.memory[i], memory_of(context.wide_classes[i]));
-  }
-  lowered.parts = std::move(context.graph().parts);
+  lowered.parts.reserve(16);
+  const std::vector<LayerId> layers = first_layers(model);
+  const auto describe = [&](const ShardShape& shard, std::vector<LayerParts>& classes) {
+    const LayerCall call = context.call(shard);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      classes.push_back(append_layer_parts(call, layers[i], lowered.parts, wanted));
+      LayerMemory held = memory_of(call, layers[i]);
+      if (i < lowered.memory.size()) {
+        lowered.memory[i] = smaller(lowered.memory[i], held);
+        continue;
+      }
+      if (wanted != WantedPasses::kRecomputationOnly)
+        for (const LocalParameter& parameter : local_parameter_list(model, layers[i], shard))
+          (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
+      lowered.memory.push_back(held);
+    }
+  };
+  describe(context.shard, lowered.classes);
+  if (has_wide_layers(context)) describe(context.wide_shard, lowered.wide_classes);
   return lowered;
 }
 

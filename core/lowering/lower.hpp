@@ -105,6 +105,12 @@ struct LayerMemory {
   LocalParameters parameters;
   friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
+/// Which passes of a layer are listed. The others are -1.
+enum class WantedPasses : std::uint8_t {
+  kAll,
+  kWithoutWeights,    ///< all but LayerParts::backward_weight
+  kRecomputationOnly  ///< LayerParts::recompute
+};
 /// Layers before stages are cut: the parts of their passes, and what they hold.
 struct LoweredLayers {
   std::vector<WorkPart> parts;
@@ -113,10 +119,11 @@ struct LoweredLayers {
   std::vector<LayerMemory> memory;       ///< by layer class; with wide blocks the smaller figures
 };
 /// Independent of schedule, micro-batches and recomputation of whole layers: LayerParts::recompute
-/// is that of whole layers unless the strategy recomputes operators. The caller must have called
-/// check_plan().
+/// is that of whole layers unless the strategy recomputes operators. kRecomputationOnly: without
+/// LayerMemory::parameters. The caller must have called check_plan().
 LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
-                           const Cluster& cluster, const TrainerMemory& memory = {});
+                           const Cluster& cluster, const TrainerMemory& memory = {},
+                           WantedPasses wanted = WantedPasses::kAll);
 
 /// Bytes per parameter that a rank holds (weights, gradients) or updates (optimizer state): all, or
 /// its shard under ZeRO 3, ZeRO 2 and ZeRO 1.

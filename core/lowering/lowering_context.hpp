@@ -113,6 +113,11 @@ struct LoweringContext {
   }
 };
 
+/// The shapes of layers, without their kernels.
+void shard_layers(LoweringContext& context);
+inline bool has_wide_layers(const LoweringContext& context) {
+  return is_quantized(context.shard.dtype) && context.strategy.precision.wide_blocks > 0;
+}
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const LoweringContext& context);
 /// True if the replicas run their own pipelines and reduce gradients among each other: neither

@@ -179,6 +179,20 @@ std::optional<AxisExtent> dense_data_extent(const ParallelDegrees& d, const Rank
                 {d.data, among_replicas(strides.data)});
 }
 
+PerGroup<GroupShape> layer_groups_of(const ParallelDegrees& d, const RankOrder& order,
+                                     const Cluster& cluster) {
+  const RankStrides strides = strides_of(d, order);
+  const std::int64_t ranks = rank_count(d);
+  const int devices = used_devices_per_node(cluster, ranks).value_or(1);
+  PerGroup<GroupShape> groups;
+  for (const ProcessGroup& group : kLayerGroups)
+    groups.*group.shape = group_shape_of({.count = d.*group.size,
+                                          .stride = strides.*group.stride,
+                                          .job_ranks = ranks,
+                                          .devices_per_node = devices});
+  return groups;
+}
+
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
   const ParallelDegrees& d = strategy.degrees;
   const RankStrides strides = strides_of(d, strategy.model_parallelism.order);

@@ -73,23 +73,16 @@ bool Branching::is_late(const Node& node) const {
 }
 
 NodeOutcome Branching::judge(const Node& node) {
-  if (node.pipeline < 0) return node.is_priced ? divide_layout(node) : price_layout(node);
+  if (node.pipeline < 0) return divide_layout(node);
   if (node.replication < 0) return node.is_timed ? divide_pipeline(node) : time_pipeline(node);
   return node.is_checked ? simulate_candidate(node) : check_candidate(node);
 }
 
-NodeOutcome Branching::price_layout(const Node& node) {
-  const SearchSpace::Branch& branch = branch_of(node);
+Ticks Branching::bound_of(const SearchSpace::Branch& branch) {
   const bool shares_ends = std::ranges::any_of(
       space_.pipelines(branch),
       [](const PipelineChoice& pipeline) { return pipeline.rule->output_barriers > 0; });
-  Node priced = node;
-  priced.is_priced = true;
-  priced.bound =
-      costs_.layout_bound(branch.layout, *costs_.layers(branch.layout, {}), {}, shares_ends);
-  NodeOutcome outcome;
-  outcome.children.push_back(priced);
-  return outcome;
+  return costs_.rough_layout_bound(branch.layout, shares_ends);
 }
 
 /// True if the pipeline, whose bound counts the layers only, was not postponed when its layout was
@@ -154,10 +147,12 @@ void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutco
   const Replication* leanest = leanest_replication(branch, pipeline);
   if (leanest == nullptr) return prune(PruneReason::kStructure);
   const Candidate candidate{branch.layout, pipeline, recompute, *leanest};
-  const auto shortfall = screen_.rough_shortfall_of(candidate, layers, HeldCount::kFormula);
-  if (!shortfall) return;
-  outcome.note(candidate, *shortfall);
-  prune(PruneReason::kMemory);
+  for (const HeldCount count : {HeldCount::kFormula, HeldCount::kOrders}) {
+    const auto shortfall = screen_.rough_shortfall_of(candidate, layers, count);
+    if (!shortfall) continue;
+    outcome.note(candidate, *shortfall);
+    return prune(PruneReason::kMemory);
+  }
 }
 
 /// The replication with the least memory. Null if none suits the schedule.
@@ -185,17 +180,8 @@ Candidate Branching::leanest_below(const SearchSpace::Branch& branch,
           full == space_.recomputes.end() ? space_.recomputes.front() : *full, replication};
 }
 
-/// Generates the schedule, for its memory and its time.
 NodeOutcome Branching::time_pipeline(const Node& node) {
   NodeOutcome outcome;
-  Candidate leanest = candidate_of(node);
-  leanest.replication = *leanest_replication(branch_of(node), leanest.pipeline);
-  if (const auto shortfall =
-          screen_.rough_shortfall_of(leanest, costs_.layers(leanest.layout, leanest.recompute))) {
-    outcome.note(leanest, *shortfall);
-    outcome.prune(PruneReason::kMemory, candidates_below(node));
-    return outcome;
-  }
   Node timed = node;
   timed.is_timed = true;
   timed.bound = std::max(node.bound, costs_.schedule_time(candidate_of(node)));

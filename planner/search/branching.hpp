@@ -15,10 +15,9 @@ namespace meshwright {
 
 /// The indices of choices that are not made yet are -1.
 struct Node {
-  Ticks bound;  ///< of the simulated step time of everything below; 0 until it is priced
+  Ticks bound;  ///< of the simulated step time of everything below
   std::int32_t branch = -1;
   std::int16_t pipeline = -1, recompute = -1, replication = -1;
-  bool is_priced = false;   ///< a layout: the bound counts its layers
   bool is_timed = false;    ///< a pipeline: the bound is at least the makespan of the schedule
   bool is_checked = false;  ///< a candidate: it is valid, its blocks are chosen, its end is counted
   int blocks = 0;           ///< recomputed blocks of a checked candidate
@@ -47,7 +46,9 @@ class Branching {
  public:
   Branching(const SearchJob& job, const SearchSpace& space, const Incumbents& incumbents);
 
-  /// Prices, bounds, divides or simulates a node. May be called from several threads.
+  /// A lower bound of everything below a layout. May be called from several threads, as judge().
+  Ticks bound_of(const SearchSpace::Branch& branch);
+  /// Bounds, divides or simulates a node.
   NodeOutcome judge(const Node& node);
 
   bool is_beaten(const Node& node) const;
@@ -66,7 +67,6 @@ class Branching {
   const PipelineChoice& pipeline_of(const Node& node) const;
   Candidate candidate_of(const Node& node) const;
 
-  NodeOutcome price_layout(const Node& node);
   NodeOutcome divide_layout(const Node& node);
   bool was_divided(const Node& layout, const Node& child, const SharedLayers& layers);
   void bound_pipeline(Node& node, const SharedLayers& layers, NodeOutcome& outcome);

@@ -1,9 +1,11 @@
 #include "planner/search/candidate_costs.hpp"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/schedule/pass_order.hpp"
 #include "core/schedule/timing.hpp"
 #include "planner/search/mixed_stages.hpp"
 #include "planner/search/stage_partition.hpp"
@@ -46,6 +48,29 @@ StepEndTimes no_end(int pipeline) {
 
 }  // namespace
 
+std::size_t hash_value(const LayerShape& shape) {
+  std::size_t hash = hash_value(shape.degrees);
+  for (const std::size_t choice :
+       {std::size_t{shape.sequence_parallel}, std::size_t{shape.tensor_overlap},
+        static_cast<std::size_t>(shape.context), static_cast<std::size_t>(shape.micro_batch),
+        std::size_t{shape.recompute}})
+    boost::hash_combine(hash, choice);
+  boost::hash_range(hash, shape.groups.begin(), shape.groups.end());
+  return hash;
+}
+
+CandidateCosts::CandidateCosts(const SearchJob& job) : job_(job), fixed_(strategy_of(job.fixed)) {
+  if (is_homogeneous(job.cluster)) bounds_.emplace(job);
+}
+
+PerGroup<GroupShape> CandidateCosts::groups_of(const Layout& layout) const {
+  if (is_homogeneous(job_.cluster))
+    return layer_groups_of(layout.degrees, fixed_.model_parallelism.order, job_.cluster);
+  Strategy strategy = fixed_;
+  strategy.degrees = layout.degrees;
+  return job_groups_of(strategy, job_.cluster);
+}
+
 LayerShape CandidateCosts::shape_of(const Layout& layout, const Recompute& recompute) const {
   LayerShape key{.degrees = layout.degrees,
                  .sequence_parallel = layout.sequence_parallel,
@@ -56,33 +81,24 @@ LayerShape CandidateCosts::shape_of(const Layout& layout, const Recompute& recom
                  .recompute = 0};
   if (recomputes_operators(recompute.kind))
     key.recompute = (recompute.modules << 8U) | static_cast<std::uint32_t>(recompute.kind);
-  Strategy strategy = strategy_of(job_.fixed);
-  strategy.degrees = layout.degrees;
-  const JobGroups groups = job_groups_of(strategy, job_.cluster);
+  const PerGroup<GroupShape> groups = groups_of(layout);
+  auto number = key.groups.begin();
   for (const ProcessGroup& group : kLayerGroups) {
     const GroupShape& shape = groups.*group.shape;
-    for (const int number : {shape.ranks, shape.nodes, shape.groups_per_node})
-      key.groups.push_back(number);
+    for (const int of_shape : {shape.ranks, shape.nodes, shape.groups_per_node})
+      *number++ = of_shape;
   }
   key.degrees.data = key.degrees.pipeline = 1;
   return key;
 }
 
-/// With the default of every other choice.
-Strategy CandidateCosts::strategy_with(const Layout& layout, const Recompute& recompute) const {
-  Candidate candidate{.layout = layout, .pipeline = {}, .recompute = {}, .replication = {}};
-  candidate.replication.data = job_.fixed.data_parallelism;
-  if (recomputes_operators(recompute.kind)) candidate.recompute = recompute;
-  Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
-  strategy.schedule = kDefaultSchedule;
-  return strategy;
-}
-
 LayerCosts CandidateCosts::price_on_nodes(const LayerShape& shape, const Strategy& strategy,
-                                          std::size_t kind) const {
+                                          std::size_t kind,
+                                          const LayerCosts* without_recomputation) const {
   const auto price = [&] {
     return layer_costs(strategy, job_.model, job_.cluster,
-                       job_.cost_model.on_nodes(static_cast<std::int32_t>(kind)));
+                       job_.cost_model.on_nodes(static_cast<std::int32_t>(kind)),
+                       without_recomputation);
   };
   if (job_.layer_prices == nullptr) return price();
   return *job_.layer_prices->by_node.get({shape, strategy.dtype, job_.cluster.groups[kind].node},
@@ -90,12 +106,15 @@ LayerCosts CandidateCosts::price_on_nodes(const LayerShape& shape, const Strateg
 }
 
 LayerCosts CandidateCosts::price_layers(const LayerShape& shape, const Layout& layout,
-                                        const Recompute& recompute) const {
-  const Strategy strategy = strategy_with(layout, recompute);
-  if (is_homogeneous(job_.cluster)) return price_on_nodes(shape, strategy, 0);
+                                        const Recompute& recompute) {
+  const Strategy strategy = strategy_of_layers(job_, layout, recompute);
+  if (is_homogeneous(job_.cluster)) {
+    const SharedLayers plain = shape.recompute == 0 ? nullptr : layers(layout, {});
+    return price_on_nodes(shape, strategy, 0, plain.get());
+  }
   std::vector<LayerCosts> by_kind;
   for (std::size_t kind = 0; kind < job_.cluster.groups.size(); ++kind)
-    by_kind.push_back(price_on_nodes(shape, strategy, kind));
+    by_kind.push_back(price_on_nodes(shape, strategy, kind, nullptr));
   return on_all_kinds(by_kind);
 }
 
@@ -104,7 +123,7 @@ SharedLayers CandidateCosts::layers(const Layout& layout, const Recompute& recom
   SharedLayers priced = layers_.get(shape, [&] { return price_layers(shape, layout, recompute); });
   if (is_homogeneous(job_.cluster)) return priced;
   return mixed_layers_.get({priced, layout.degrees}, [&] {
-    return mixed_layer_costs(*priced, strategy_with(layout, recompute), job_.cluster);
+    return mixed_layer_costs(*priced, strategy_of_layers(job_, layout, recompute), job_.cluster);
   });
 }
 
@@ -136,6 +155,13 @@ bool CandidateCosts::repeats_cut(const SharedLayers& layers, const PipelineChoic
   const auto cuts = stage_cuts(layers, pipeline, recompute);
   const auto relief = static_cast<std::size_t>(pipeline.relief);
   return relief >= cuts->size() || (*cuts)[relief] == (*cuts)[relief - 1];
+}
+
+Ticks CandidateCosts::rough_layout_bound(const Layout& layout, bool shares_ends) {
+  if (!bounds_) return layout_bound(layout, *layers(layout, {}), {}, shares_ends);
+  const ModelTimes times = bounds_->times_of(layout);
+  return (shares_ends ? times.blocks : times.all) * microbatches_of(layout, job_.goal) /
+         layout.degrees.pipeline;
 }
 
 Ticks CandidateCosts::layout_bound(const Layout& layout, const LayerCosts& layers,
@@ -183,7 +209,11 @@ Ticks CandidateCosts::schedule_time(const Candidate& candidate) {
     times.backward_input.push_back(passes.backward_input);
     times.backward_weight.push_back(passes.backward - passes.backward_input);
   }
-  return time_schedule(*schedule_of(candidate), times).makespan;
+  const std::shared_ptr<const Schedule> schedule = schedule_of(candidate);
+  const auto order = pass_orders_.get(schedule, [&] { return pass_order_of(*schedule); });
+  if (!*order) return time_schedule(*schedule, times).makespan;
+  thread_local std::vector<Ticks> ends;  // reuses its memory
+  return makespan_of(**order, times, ends);
 }
 
 Ticks CandidateCosts::pipeline_bound(const Layout& layout, const SharedLayers& layers,

@@ -2,9 +2,10 @@
 /// priced once per shape, stages are cut once per shape and number of parts.
 #pragma once
 
-#include <compare>
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,9 +14,11 @@
 #include "core/base/units.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/job_groups.hpp"
+#include "core/schedule/pass_order.hpp"
 #include "core/schedule/schedule.hpp"
 #include "planner/search/bounds.hpp"
 #include "planner/search/layer_times.hpp"
+#include "planner/search/layout_bounds.hpp"
 #include "planner/search/search_job.hpp"
 #include "planner/search/shared_cache.hpp"
 #include "planner/search/space.hpp"
@@ -40,10 +43,11 @@ struct LayerShape {
   bool sequence_parallel = false, tensor_overlap = false;
   ContextAlgorithm context = {};
   int micro_batch = 1;
-  std::vector<int> groups;  ///< shapes of the process groups
+  std::array<int, 3 * kLayerGroups.size()> groups{};  ///< shapes of the process groups
   std::uint32_t recompute = 0;
-  friend auto operator<=>(const LayerShape&, const LayerShape&) = default;
+  friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
+std::size_t hash_value(const LayerShape& shape);
 
 /// Costs of layers by name of the node, for searches of the same job on parts of one cluster.
 struct LayerPrices {
@@ -52,7 +56,7 @@ struct LayerPrices {
 
 class CandidateCosts {
  public:
-  explicit CandidateCosts(const SearchJob& job) : job_(job) {}
+  explicit CandidateCosts(const SearchJob& job);
 
   /// `recompute` matters only if it recomputes operators.
   SharedLayers layers(const Layout& layout, const Recompute& recompute);
@@ -68,7 +72,8 @@ class CandidateCosts {
 
   /// Lower bounds of the step time of everything below a layout, or below a recomputation of it:
   /// every device is busy all the time. `shares_ends`: the pipeline ranks may share the embedding
-  /// and the head.
+  /// and the head. The rough one does not price the layers of the layout (layout_bounds.hpp).
+  Ticks rough_layout_bound(const Layout& layout, bool shares_ends);
   Ticks layout_bound(const Layout& layout, const LayerCosts& layers, const Recompute& recompute,
                      bool shares_ends) const;
   /// step_bound() without the end of the step. Some recomputed blocks count as one block.
@@ -90,12 +95,12 @@ class CandidateCosts {
                                               const PipelineChoice& pipeline,
                                               const Recompute& recompute);
   LayerShape shape_of(const Layout& layout, const Recompute& recompute) const;
-  Strategy strategy_with(const Layout& layout, const Recompute& recompute) const;
+  PerGroup<GroupShape> groups_of(const Layout& layout) const;
   /// On one type of node; `kind`: index of its group.
-  LayerCosts price_on_nodes(const LayerShape& shape, const Strategy& strategy,
-                            std::size_t kind) const;
+  LayerCosts price_on_nodes(const LayerShape& shape, const Strategy& strategy, std::size_t kind,
+                            const LayerCosts* without_recomputation) const;
   LayerCosts price_layers(const LayerShape& shape, const Layout& layout,
-                          const Recompute& recompute) const;
+                          const Recompute& recompute);
   /// The end of a step with the smallest number of micro-batches that the schedule supports.
   struct KnownStepEnd {
     StepEndTimes end = {};
@@ -113,6 +118,8 @@ class CandidateCosts {
   std::shared_ptr<const Schedule> schedule_of(const Candidate& candidate);
 
   const SearchJob& job_;
+  const Strategy fixed_;                ///< with the default of every choice that is not fixed
+  std::optional<LayoutBounds> bounds_;  ///< on homogeneous clusters
   SharedCache<LayerShape, LayerCosts> layers_;
   /// Heterogeneous clusters: by layers on all types of nodes.
   SharedCache<std::pair<SharedLayers, ParallelDegrees>, LayerCosts> mixed_layers_;
@@ -123,6 +130,7 @@ class CandidateCosts {
                                 int, std::int64_t, bool, bool, std::vector<int>>;
   SharedCache<StepEndKey, KnownStepEnd> step_ends_;
   SharedCache<ScheduleKey, Schedule> schedules_;
+  SharedCache<std::shared_ptr<const Schedule>, std::optional<PassOrder>> pass_orders_;
 };
 
 }  // namespace meshwright

@@ -34,25 +34,68 @@ std::vector<ClassTimes> class_times(std::span<const LayerParts> classes,
   return times;
 }
 
+/// The times of layers of a model.
+class TimesOfLayers {
+ public:
+  TimesOfLayers(const LoweredLayers& lowered, const Strategy& strategy, const ModelGraph& model,
+                const CostModel& cost_model)
+      : strategy_(strategy),
+        model_(model),
+        classes_(class_times(lowered.classes, lowered.parts, cost_model)),
+        wide_(class_times(lowered.wide_classes, lowered.parts, cost_model)) {}
+
+  const ClassTimes& of(std::size_t layer) const {
+    const bool is_wide = is_wide_block(model_, LayerId(layer), strategy_);
+    return (is_wide ? wide_ : classes_)[static_cast<std::size_t>(model_.layers[layer].layer_class)];
+  }
+
+ private:
+  const Strategy& strategy_;
+  const ModelGraph& model_;
+  std::vector<ClassTimes> classes_, wide_;
+};
+
+PassTimes with_recomputation(PassTimes passes, Ticks recompute) {
+  passes.backward += recompute;
+  passes.backward_input += recompute;
+  return passes;
+}
+
+/// Layers that recompute operators, from their costs without it.
+LayerCosts recomputing(LayerCosts costs, const Strategy& strategy, const ModelGraph& model,
+                       const Cluster& cluster, const CostModel& cost_model) {
+  const LoweredLayers lowered =
+      lower_layers(strategy, model, cluster, cost_model.memory(), WantedPasses::kRecomputationOnly);
+  const TimesOfLayers times(lowered, strategy, model, cost_model);
+  std::size_t layer = 1;
+  for (LayerRun& run : costs.passes.blocks) {
+    run.plain = run.recomputed = with_recomputation(run.plain, times.of(layer).recompute);
+    layer += static_cast<std::size_t>(run.count);
+  }
+  for (std::size_t i = 0; i < costs.memory.size(); ++i) {
+    const LocalParameters parameters = costs.memory[i].parameters;
+    costs.memory[i] = lowered.memory[i];
+    costs.memory[i].parameters = parameters;
+  }
+  return costs;
+}
+
 }  // namespace
 
 LayerCosts layer_costs(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
-                       const CostModel& cost_model) {
-  LoweredLayers lowered = lower_layers(strategy, model, cluster, cost_model.memory());
-  const std::vector<ClassTimes> classes = class_times(lowered.classes, lowered.parts, cost_model);
-  const std::vector<ClassTimes> wide = class_times(lowered.wide_classes, lowered.parts, cost_model);
+                       const CostModel& cost_model, const LayerCosts* without_recomputation) {
+  if (without_recomputation != nullptr && recomputes_operators(strategy.recompute.kind) &&
+      !repeats_attention(strategy))
+    return recomputing(*without_recomputation, strategy, model, cluster, cost_model);
+  LoweredLayers lowered =
+      lower_layers(strategy, model, cluster, cost_model.memory(), WantedPasses::kWithoutWeights);
+  const TimesOfLayers times(lowered, strategy, model, cost_model);
   const bool selective = recomputes_operators(strategy.recompute.kind);
-  const auto times_of = [&](std::size_t layer) -> const ClassTimes& {
-    const bool is_wide = is_wide_block(model, LayerId(layer), strategy);
-    return (is_wide ? wide : classes)[static_cast<std::size_t>(model.layers[layer].layer_class)];
-  };
   const auto run_of = [&](std::size_t layer) {
-    const ClassTimes& times = times_of(layer);
-    PassTimes recomputed = times.plain;
-    recomputed.backward += times.recompute;
-    recomputed.backward_input += times.recompute;
+    const ClassTimes& of = times.of(layer);
+    const PassTimes recomputed = with_recomputation(of.plain, of.recompute);
     return LayerRun{
-        .count = 1, .plain = selective ? recomputed : times.plain, .recomputed = recomputed};
+        .count = 1, .plain = selective ? recomputed : of.plain, .recomputed = recomputed};
   };
   LayerCosts costs{.passes = {}, .memory = std::move(lowered.memory)};
   LayerPasses& passes = costs.passes;
@@ -61,7 +104,7 @@ LayerCosts layer_costs(const Strategy& strategy, const ModelGraph& model, const 
   passes.embedding = run_of(0).plain;
   passes.head = run_of(count - 1).plain;
   for (std::size_t layer = 1; layer + 1 < count; ++layer) {
-    if (layer > 1 && &times_of(layer) == &times_of(layer - 1))
+    if (layer > 1 && &times.of(layer) == &times.of(layer - 1))
       ++passes.blocks.back().count;
     else
       passes.blocks.push_back(run_of(layer));

@@ -54,9 +54,11 @@ struct LayerCosts {
 };
 
 /// lower_layers() and price_works(). Exact: the work of a stage is the sum of the parts of its
-/// layers. Of recomputation it only matters which operators are recomputed.
+/// layers. Of recomputation it only matters which operators are recomputed; the costs without it,
+/// if known, save most of the work.
 LayerCosts layer_costs(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
-                       const CostModel& cost_model);
+                       const CostModel& cost_model,
+                       const LayerCosts* without_recomputation = nullptr);
 
 /// The same for schedules that shard the embedding and the head over all pipeline ranks: they load
 /// every stage alike, and are left out.

@@ -6,12 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <queue>
-#include <span>
 #include <tuple>
-#include <utility>
 #include <vector>
 
-#include "core/base/random.hpp"
 #include "planner/search/branching.hpp"
 
 namespace meshwright {
@@ -19,16 +16,7 @@ namespace meshwright {
 /// The nodes that are still to be judged, by how far they are divided.
 class OpenNodes {
  public:
-  enum Stage : std::uint8_t { kUnpriced, kLayout, kPipeline, kCandidate, kStageCount };
-
-  /// Layouts in random order: if time runs out, a random sample has been priced.
-  void push_layouts(std::span<const std::int32_t> branches) {
-    std::vector<std::pair<std::uint64_t, std::int32_t>> order;
-    for (const std::int32_t branch : branches)
-      order.emplace_back(mixed_bits(static_cast<std::uint64_t>(branch)), branch);
-    std::ranges::sort(order);
-    for (const auto& [key, branch] : order) push({.bound = {}, .branch = branch});
-  }
+  enum Stage : std::uint8_t { kLayout, kPipeline, kCandidate, kStageCount };
 
   void push(Node node) {
     node.order = created_++;
@@ -37,8 +25,8 @@ class OpenNodes {
 
   bool empty() const { return std::ranges::all_of(queues_, &Queue::empty); }
   bool empty(Stage stage) const { return queues_[stage].empty(); }
-  /// The stage of the priced node with the lowest bound. kStageCount if there is none.
-  Stage lowest_priced() const {
+  /// The stage of the node with the lowest bound. kStageCount if there is none.
+  Stage lowest() const {
     Stage lowest = kStageCount;
     for (const Stage stage : {kLayout, kPipeline, kCandidate})
       if (!empty(stage) &&
@@ -46,15 +34,14 @@ class OpenNodes {
         lowest = stage;
     return lowest;
   }
+  const Node& next(Stage stage) const { return queues_[stage].top(); }
   Node take(Stage stage) {
     const Node node = queues_[stage].top();
     queues_[stage].pop();
     return node;
   }
   /// Of everything that is open, which must not be nothing.
-  Ticks lowest_bound() const {
-    return empty(kUnpriced) ? queues_[lowest_priced()].top().bound : Ticks();
-  }
+  Ticks lowest_bound() const { return queues_[lowest()].top().bound; }
 
  private:
   struct IsLater {
@@ -65,7 +52,7 @@ class OpenNodes {
   using Queue = std::priority_queue<Node, std::vector<Node>, IsLater>;
 
   static Stage stage_of(const Node& node) {
-    if (node.pipeline < 0) return node.is_priced ? kLayout : kUnpriced;
+    if (node.pipeline < 0) return kLayout;
     return node.replication < 0 ? kPipeline : kCandidate;
   }
 

@@ -1,67 +1,93 @@
 #include "planner/search/parallel_for.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
-#include <mutex>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 namespace meshwright {
-namespace {
-
-/// Keeps the exception of the smallest index.
-class FirstFailure {
- public:
-  void report(std::size_t index, std::exception_ptr failure) {
-    const std::scoped_lock lock(mutex_);
-    if (failure_ && index_ < index) return;
-    index_ = index;
-    failure_ = std::move(failure);
-    failed_ = true;
-  }
-  bool failed() const { return failed_; }
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> failed_ = false;
-  std::size_t index_ = 0;
-  std::exception_ptr failure_;
-};
-
-}  // namespace
 
 int thread_count(int asked) {
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
+struct ThreadTeam::Loop {
+  std::size_t count = 0;
+  const std::function<void(std::size_t)>& body;
   std::atomic<std::size_t> next = 0;
-  FirstFailure failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count && !failure.failed(); i = next++) {
+  std::atomic<bool> failed = false;
+  std::mutex mutex = {};
+  std::size_t failed_index = 0;
+  std::exception_ptr failure = {};  ///< of the smallest index
+
+  void work() {
+    for (std::size_t i = next++; i < count && !failed; i = next++) {
       try {
         body(i);
       } catch (...) {
-        failure.report(i, std::current_exception());
+        const std::scoped_lock lock(mutex);
+        if (failure && failed_index < i) continue;
+        failed_index = i;
+        failure = std::current_exception();
+        failed = true;
       }
     }
-  };
-  const auto extra = std::min(count, static_cast<std::size_t>(std::max(1, threads)));
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (std::size_t t = 1; t < extra; ++t) others.emplace_back(work);
-    } catch (const std::system_error&) {  // the system permits no more
-    }
-    work();
   }
-  failure.rethrow();
+};
+
+ThreadTeam::~ThreadTeam() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stops_ = true;
+  }
+  begun_.notify_all();
+}
+
+void ThreadTeam::start_threads(std::size_t wanted) {
+  try {
+    while (others_.size() < wanted) others_.emplace_back([this] { work_on_loops(); });
+  } catch (const std::system_error&) {  // the system permits no more
+  }
+}
+
+void ThreadTeam::work_on_loops() {
+  std::unique_lock lock(mutex_);
+  for (std::uint64_t seen = 0;;) {
+    begun_.wait(lock, [&] { return stops_ || (loop_ != nullptr && loops_ != seen); });
+    if (stops_) return;
+    seen = loops_;
+    Loop& loop = *loop_;
+    ++working_;
+    lock.unlock();
+    loop.work();
+    lock.lock();
+    if (--working_ == 0) ended_.notify_one();
+  }
+}
+
+void ThreadTeam::for_each(std::size_t count, const std::function<void(std::size_t)>& body) {
+  Loop loop{.count = count, .body = body};
+  const auto wanted = std::min(count, static_cast<std::size_t>(std::max(1, threads_wanted_)));
+  if (wanted > 1) {
+    start_threads(wanted - 1);
+    {
+      const std::scoped_lock lock(mutex_);
+      loop_ = &loop;
+      ++loops_;
+    }
+    begun_.notify_all();
+  }
+  loop.work();
+  if (wanted > 1) {
+    std::unique_lock lock(mutex_);
+    loop_ = nullptr;
+    ended_.wait(lock, [&] { return working_ == 0; });
+  }
+  if (loop.failure) std::rethrow_exception(loop.failure);
+}
+
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
+  ThreadTeam(threads).for_each(count, body);
 }
 
 }  // namespace meshwright

@@ -25,15 +25,19 @@ namespace {
 /// Nodes of a batch: those with the lowest bounds; and of the rest, candidates and pipelines with
 /// the lowest bounds, so that plans are found long before all layouts with low bounds are divided.
 constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch = 8;
-/// Until all layouts are priced, a batch prices this many, which takes about as long as judging the
-/// few other nodes.
-constexpr std::size_t kPricedOfBatch = 256, kOthersOfPricingBatch = 8;
+/// Layouts that are bounded before the time is looked at.
+constexpr std::size_t kBoundedAtOnce = 4096;
 
 /// Layouts of a space in which a good plan is looked for first.
 constexpr std::size_t kBranchesOfLargeSpace = 5'000;
 
-/// Nodes that are judged for a good plan with given parallel sizes and schedule.
-constexpr std::int64_t kJudgedForGoodPlan = 512;
+/// Simulations are by far the longest; if one finds a better plan, others of its batch were in
+/// vain.
+constexpr int kSimulatedOfBatch = 4;
+
+/// Nodes that are judged for a good plan with given parallel sizes and schedule, and plans that are
+/// simulated.
+constexpr std::int64_t kJudgedForGoodPlan = 512, kSimulatedForGoodPlan = 12;
 
 /// Nodes that are judged for the rows below plan 1: in any case, and of those judged for plan 1.
 constexpr std::int64_t kLeastJudgedForRows = 8192;
@@ -47,7 +51,8 @@ class Search {
         options_(options),
         space_(make_space(job_.model, job_.cluster, job_.goal, job_.fixed)),
         incumbents_(space_, options.top, options.longest_step),
-        branching_(job_, space_, incumbents_) {}
+        branching_(job_, space_, incumbents_),
+        team_(job_.threads) {}
 
   SearchResult run() {
     if (options_.top == 1) branching_.search_rows();
@@ -66,8 +71,11 @@ class Search {
   bool is_large() const { return space_.branches.size() > kBranchesOfLargeSpace; }
   /// A plan of the space, from elsewhere: before run().
   void offer(const Incumbents::Row& row) { incumbents_.offer(row.candidate, row.step_time); }
-  /// `judged`: nodes; before run().
-  void stop_after(std::int64_t judged) { most_judged_ = judged; }
+  /// `judged`: nodes; `simulated`: plans; before run().
+  void stop_after(std::int64_t judged, std::int64_t simulated) {
+    most_judged_ = judged;
+    most_simulated_ = simulated;
+  }
   /// After run(). Null if nothing was found.
   const Incumbents::Row* best() const {
     return incumbents_.empty() ? nullptr : incumbents_.ranked().front();
@@ -104,7 +112,31 @@ class Search {
       if (!least_state_ || shortfall->needed < least_state_->shortfall.needed)
         least_state_ = Leanest{branching_.leanest_below(branch, state.leanest(branch)), *shortfall};
     }
-    open_.push_layouts(open);
+    bound_layouts(open);
+  }
+
+  /// Those that are not reached in time have the bound 0.
+  void bound_layouts(const std::vector<std::int32_t>& open) {
+    std::vector<Ticks> bounds(open.size());
+    for (std::size_t begin = 0; begin < open.size() && !is_stopped(); begin += kBoundedAtOnce)
+      team_.for_each(std::min(kBoundedAtOnce, open.size() - begin), [&](std::size_t i) {
+        const auto branch = static_cast<std::size_t>(open[begin + i]);
+        bounds[begin + i] = branching_.bound_of(space_.branches[branch]);
+      });
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const Node layout{.bound = bounds[i], .branch = open[i]};
+      if (branching_.is_late(layout))
+        late_.push_back(layout);
+      else if (branching_.is_beaten(layout))
+        prune(PruneReason::kBound, branching_.candidates_below(layout));
+      else
+        open_.push(layout);
+    }
+  }
+
+  bool is_stopped() const {
+    return (options_.canceled && options_.canceled()) ||
+           (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time());
   }
 
   SearchResult nothing_to_search() const {
@@ -120,15 +152,14 @@ class Search {
   bool judge_all() {
     while (!open_.empty() || !late_.empty()) {
       if (open_.empty()) search_rows();
-      if (options_.canceled && options_.canceled()) return false;
-      if (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time())
-        return false;
+      if (is_stopped()) return false;
       if (most_judged_ && judged_ > *most_judged_) return false;
+      if (most_simulated_ && certificate_.simulated > *most_simulated_) return false;
       const std::vector<Node> batch = next_batch();
-      judged_ += std::ranges::count_if(batch, &Node::is_priced);
+      judged_ += static_cast<std::int64_t>(batch.size());
       std::vector<NodeOutcome> outcomes(batch.size());
-      parallel_for(batch.size(), job_.threads,
-                   [&](std::size_t i) { outcomes[i] = branching_.judge(batch[i]); });
+      team_.for_each(batch.size(),
+                     [&](std::size_t i) { outcomes[i] = branching_.judge(batch[i]); });
       for (const NodeOutcome& outcome : outcomes) settle(outcome);
       if (options_.progress) options_.progress(settled_, certificate_.candidates);
     }
@@ -147,13 +178,10 @@ class Search {
 
   std::vector<Node> next_batch() {
     std::vector<Node> batch;
-    fill(batch, kPricedOfBatch, [] { return OpenNodes::kUnpriced; });
-    const std::size_t priced = batch.size();
-    const std::size_t others = priced > 0 ? kOthersOfPricingBatch : kBatchSize;
-    const auto share = [&](std::size_t part) { return priced + others * part / kBatchSize; };
-    fill(batch, share(kLowestOfBatch), [this] { return open_.lowest_priced(); });
-    fill(batch, share(kLowestOfBatch + kCandidatesOfBatch), [] { return OpenNodes::kCandidate; });
-    fill(batch, share(kBatchSize), [] { return OpenNodes::kPipeline; });
+    simulated_of_batch_ = 0;
+    fill(batch, kLowestOfBatch, [this] { return open_.lowest(); });
+    fill(batch, kLowestOfBatch + kCandidatesOfBatch, [] { return OpenNodes::kCandidate; });
+    fill(batch, kBatchSize, [] { return OpenNodes::kPipeline; });
     return batch;
   }
 
@@ -163,13 +191,16 @@ class Search {
     while (batch.size() < size) {
       const OpenNodes::Stage stage = next();
       if (stage == OpenNodes::kStageCount || open_.empty(stage)) return;
+      if (open_.next(stage).is_checked && simulated_of_batch_ == kSimulatedOfBatch) return;
       const Node node = open_.take(stage);
       if (branching_.is_late(node))
         late_.push_back(node);
       else if (branching_.is_beaten(node))
         prune(PruneReason::kBound, branching_.candidates_below(node));
-      else
+      else {
+        if (node.is_checked) ++simulated_of_batch_;
         batch.push_back(node);
+      }
     }
   }
 
@@ -234,13 +265,15 @@ class Search {
   SearchSpace space_;
   Incumbents incumbents_;
   Branching branching_;
+  ThreadTeam team_;
   OpenNodes open_;
   std::vector<Node> late_;              ///< slower than plan 1, until the other rows are searched
   std::optional<Leanest> leanest_;      ///< of layouts whose model state may fit
   std::optional<Leanest> least_state_;  ///< of the others
   std::int64_t settled_ = 0;
-  std::int64_t judged_ = 0;                  ///< priced nodes
-  std::optional<std::int64_t> most_judged_;  ///< then the search ends
+  std::int64_t judged_ = 0;  ///< nodes
+  int simulated_of_batch_ = 0;
+  std::optional<std::int64_t> most_judged_, most_simulated_;  ///< then the search ends
   SearchCertificate certificate_;
 };
 
@@ -314,7 +347,7 @@ ImprovedPlan improved_with_same_sizes(const SearchJob& job, const Incumbents::Ro
   same_sizes.fixed.schedule = row.candidate.pipeline.rule->name;
   Search refined(same_sizes, options);
   refined.offer(row);
-  refined.stop_after(kJudgedForGoodPlan);
+  refined.stop_after(kJudgedForGoodPlan, kSimulatedForGoodPlan);
   SearchResult result = refined.run();
   return {*refined.best(), std::move(result.plans.front())};
 }

@@ -1,14 +1,16 @@
 /// A cache that several threads fill.
 #pragma once
 
-#include <map>
+#include <boost/container_hash/hash.hpp>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 namespace meshwright {
 
-/// Values are pure functions of their keys, so it does not matter which thread computes one.
+/// Values are pure functions of their keys, so it does not matter which thread computes one. Keys
+/// of types of our own have a hash_value() in their namespace.
 template <class Key, class Value>
 class SharedCache {
  public:
@@ -26,7 +28,7 @@ class SharedCache {
 
  private:
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<const Value>> values_;
+  std::unordered_map<Key, std::shared_ptr<const Value>, boost::hash<Key>> values_;
 };
 
 }  // namespace meshwright

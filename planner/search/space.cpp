@@ -1,6 +1,7 @@
 #include "planner/search/space.hpp"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <tuple>
 
 namespace meshwright {
@@ -17,6 +18,12 @@ int feature_count(const Candidate& c) {
 }
 
 }  // namespace
+
+std::size_t hash_value(const ParallelDegrees& degrees) {
+  std::size_t hash = 0;
+  for (const ParallelSize& size : kParallelSizes) boost::hash_combine(hash, degrees.*size.size);
+  return hash;
+}
 
 ScheduleRequest request_of(const ParallelDegrees& degrees, std::int64_t microbatches) {
   ScheduleRequest request;

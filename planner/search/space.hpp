@@ -5,6 +5,7 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,9 @@
 #include "planner/search/search.hpp"
 
 namespace meshwright {
+
+/// For SharedCache.
+std::size_t hash_value(const ParallelDegrees& degrees);
 
 /// How a micro-batch is sharded over ranks. Determines the time of every layer, apart from
 /// recomputation.

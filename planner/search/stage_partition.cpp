@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "core/base/check.hpp"
 
@@ -50,12 +51,16 @@ class EvenCut {
   EvenCut(const LayerTimes& times, int stages, Ticks limit)
       : blocks_(static_cast<int>(times.blocks.size())),
         stages_(stages),
+        capacity_(blocks_),
         limit_(limit),
         embedding_(times.embedding),
         head_(times.head),
         before_(times.blocks.size() + 1) {
     for (std::size_t i = 0; i < times.blocks.size(); ++i)
       before_[i + 1] = before_[i] + times.blocks[i];
+    const auto shortest = std::ranges::min_element(times.blocks);
+    if (shortest != times.blocks.end() && shortest->value > 0)
+      capacity_ = static_cast<int>(std::min<std::int64_t>(blocks_, limit.value / shortest->value));
     const std::size_t states = static_cast<std::size_t>(stages_ + 1) * before_.size();
     cost_.assign(states, kUnreachable);
     choice_.assign(states, 0);
@@ -63,8 +68,10 @@ class EvenCut {
 
   std::vector<int> run() {
     cost_[at(stages_, blocks_)] = 0;
-    for (int stage = stages_ - 1; stage >= 0; --stage)
-      for (int first = 0; first <= blocks_; ++first) settle(stage, first);
+    for (int stage = stages_ - 1; stage >= 0; --stage) {
+      const auto [least, most] = blocks_before(stage);
+      for (int first = least; first <= most; ++first) settle(stage, first);
+    }
     MW_CHECK(cost_[at(0, 0)] != kUnreachable);
     std::vector<int> cut;
     for (int stage = 0, first = 0; stage < stages_; ++stage) {
@@ -79,6 +86,15 @@ class EvenCut {
 
   std::size_t at(int stage, int first) const {
     return static_cast<std::size_t>(stage) * before_.size() + static_cast<std::size_t>(first);
+  }
+
+  /// The least and the most: inner stages have at least one, and all have at most `capacity_`.
+  std::pair<int, int> blocks_before(int stage) const {
+    if (stage == 0) return {0, 0};
+    const std::int64_t least = blocks_ - std::int64_t{capacity_} * (stages_ - stage);
+    const std::int64_t most = std::int64_t{capacity_} * stage;
+    return {static_cast<int>(std::max<std::int64_t>(stage - 1, least)),
+            static_cast<int>(std::min<std::int64_t>(blocks_ - (stages_ - stage - 1), most))};
   }
 
   /// Best partition of blocks [first, ...) over stages [stage, ...).
@@ -104,6 +120,7 @@ class EvenCut {
   }
 
   int blocks_, stages_;
+  int capacity_;  ///< blocks that a stage has at most
   Ticks limit_, embedding_, head_;
   std::vector<Ticks> before_;  ///< total time of the blocks before each block
   std::vector<std::int64_t> cost_;

@@ -25,5 +25,25 @@ TEST(ParallelFor, ThrowsWhatAnItemThrew) {
     EXPECT_THROW(parallel_for(20, threads, fail_at_7), std::runtime_error);
 }
 
+TEST(ThreadTeam, RunsOneLoopAfterAnother) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadTeam team(threads);
+    std::vector<int> visits(20, 0);
+    for (std::size_t count = 0; count <= visits.size(); ++count)
+      team.for_each(count, [&](std::size_t i) { ++visits[i]; });
+    for (std::size_t i = 0; i < visits.size(); ++i)
+      EXPECT_EQ(visits[i], static_cast<int>(visits.size() - i));
+  }
+}
+
+TEST(ThreadTeam, GoesOnAfterALoopThatThrew) {
+  ThreadTeam team(3);
+  EXPECT_THROW(team.for_each(9, [](std::size_t) { throw std::runtime_error("lost"); }),
+               std::runtime_error);
+  std::vector<int> visits(9, 0);
+  team.for_each(9, [&](std::size_t i) { ++visits[i]; });
+  EXPECT_EQ(visits, std::vector<int>(9, 1));
+}
+
 }  // namespace
 }  // namespace meshwright
