@@ -35,11 +35,8 @@ class SliceActivations {
       (layer.fully_recomputed ? recomputed_to_weight : held_to_weight) += h.needs.inputs;
       gradients += h.needs.output_gradients;
       logit_gradient += h.logits.gradient;
-      // During a layer's backward: recomputed activations, and the input and output gradients of
-      // its largest operator.
-      const Bytes recomputed = std::max(Bytes(0), h.kept_if_whole - kept);
-      widen(backward.transient, recomputed + h.largest * 2);
-      widen(forward.transient, h.largest);
+      widen(backward.transient, h.working_backward(kept));
+      widen(forward.transient, h.working_forward());
       widen(weight.transient, h.largest);
       widen(backward.transient, h.context.backward, MemoryClass::kCommunication);
       widen(forward.transient, h.context.forward, MemoryClass::kCommunication);

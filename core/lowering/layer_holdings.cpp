@@ -23,10 +23,8 @@ std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int t
 }
 
 void note_activations(const LayerCall& call, LayerHoldings& held) {
-  static_cast<KeptActivations&>(held) = kept_activations(call, held.first);
+  static_cast<LayerActivations&>(held) = layer_activations(call, held.first);
   held.logits = logit_bytes(call.model, held.first, call.shard);
-  held.largest = largest_activation(call.model, held.first, call.shard);
-  held.context = context_buffers(call.model, held.first, call.shard);
 }
 
 void note_parameters(const LayerCall& call, LayerHoldings& held) {
@@ -50,17 +48,19 @@ void note_weight_gradients(const LayerCall& call, LayerHoldings& held) {
 
 }  // namespace
 
-KeptActivations kept_activations(const LayerCall& call, LayerId layer) {
+LayerActivations layer_activations(const LayerCall& call, LayerId layer) {
   const auto kept = [&](const Recompute& how) {
     return kept_activation_bytes(call.model, layer, call.shard, how, call.memory);
   };
   const Recompute& recompute = call.strategy.recompute;
-  KeptActivations held;
+  LayerActivations held;
   held.kept_if_whole = kept({});
   held.kept_if_full = kept({.kind = RecomputeKind::kFull});
   held.kept = recomputes_operators(recompute.kind) ? kept(recompute) : held.kept_if_whole;
   held.needs = weight_gradient_needs(call.model, layer, call.shard);
   held.needs.inputs = std::min(held.needs.inputs, held.kept);
+  held.largest = largest_activation(call.model, layer, call.shard);
+  held.context = context_buffers(call.model, layer, call.shard);
   return held;
 }
 

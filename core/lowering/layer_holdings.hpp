@@ -1,6 +1,7 @@
 /// What a layer of each class computes and holds on one rank.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,25 +17,32 @@
 
 namespace meshwright {
 
-/// Saved activations of one layer on one rank.
-struct KeptActivations {
+/// Activations of one layer on one rank: what it saves, and what its passes need beside that.
+struct LayerActivations {
   Bytes kept;           ///< with the strategy's recomputation
   Bytes kept_if_whole;  ///< without any recomputation
   Bytes kept_if_full;   ///< under full recomputation of this layer
   WeightGradientNeeds needs;
+  Bytes largest;
+  ContextBuffers context;
+
+  Bytes working_forward() const { return largest; }
+  /// If `of_kept` is kept: recomputed activations, and the input and output gradients of the
+  /// largest operator.
+  Bytes working_backward(Bytes of_kept) const {
+    return std::max(Bytes(0), kept_if_whole - of_kept) + largest * 2;
+  }
 };
-KeptActivations kept_activations(const LayerCall& call, LayerId layer);
+LayerActivations layer_activations(const LayerCall& call, LayerId layer);
 
 /// Memory of one layer of a class on one rank.
-struct LayerHoldings : KeptActivations {
+struct LayerHoldings : LayerActivations {
   LayerId first;  ///< of the class
   LayerParts parts;
   LogitBytes logits;
-  Bytes largest;
   LocalParameters parameters;
   std::vector<LocalParameter> parameter_list;
   PartialGradients partial;
-  ContextBuffers context;
   std::int64_t gradients_with_inputs = 0;  ///< elements
   std::vector<WeightMatrix> matrices;
   Bytes largest_matrix_gradient;  ///< in the type of the weights

@@ -78,14 +78,20 @@ LayerMemory smaller(const LayerMemory& a, const LayerMemory& b) {
   return {.saved = std::min(a.saved, b.saved),
           .saved_if_full = std::min(a.saved_if_full, b.saved_if_full),
           .saved_to_weight = std::min(a.saved_to_weight, b.saved_to_weight),
+          .in_forward = std::min(a.in_forward, b.in_forward),
+          .in_backward = std::min(a.in_backward, b.in_backward),
+          .in_backward_if_full = std::min(a.in_backward_if_full, b.in_backward_if_full),
           .parameters = a.parameters};
 }
 
 LayerMemory memory_of(const LayerCall& call, LayerId layer) {
-  const KeptActivations held = kept_activations(call, layer);
+  const LayerActivations held = layer_activations(call, layer);
   return {.saved = held.kept,
           .saved_if_full = held.kept_if_full,
           .saved_to_weight = held.needs.inputs + held.needs.output_gradients,
+          .in_forward = held.working_forward() + held.context.forward,
+          .in_backward = held.working_backward(held.kept) + held.context.backward,
+          .in_backward_if_full = held.working_backward(held.kept_if_full) + held.context.backward,
           .parameters = {}};
 }
 

@@ -102,6 +102,8 @@ struct LayerMemory {
   Bytes saved;  ///< from its forward to its backward pass, with the strategy's recomputation
   Bytes saved_if_full;    ///< under full recomputation of the layer
   Bytes saved_to_weight;  ///< between its I and W passes if the backward pass is split
+  /// Beside what is saved, while a pass runs; B and I alike.
+  Bytes in_forward, in_backward, in_backward_if_full;
   LocalParameters parameters;
   friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
@@ -133,6 +135,9 @@ struct ModelStateBytes {
   friend bool operator==(const ModelStateBytes&, const ModelStateBytes&) = default;
 };
 ModelStateBytes model_state_bytes(const Strategy& strategy, const TrainerMemory& memory);
+/// What a rank needs whatever its stage: CUDA context, communicators, the trainer's workspace.
+Bytes fixed_memory(const Strategy& strategy, const DeviceModel& device,
+                   const TrainerMemory& memory);
 
 /// For each pipeline rank, the index in Cluster::groups of its slowest nodes. Empty on homogeneous
 /// clusters.

@@ -76,13 +76,12 @@ std::int64_t cached_gradient_elements(const LoweringContext& context, PipelineRa
 
 /// Process groups of a rank with a communicator of their own: one per axis with several ranks, and
 /// the whole job.
-int communicator_count(const LoweringContext& context, const Strategy& strategy) {
-  const JobGroups& groups = context.groups;
-  int count = strategy.degrees.pipeline > 1 ? 1 : 0;
-  for (const ProcessGroup& group : kLayerGroups) count += (groups.*group.shape).ranks > 1 ? 1 : 0;
-  for (const GroupShape* shape : {&groups.dense_data, &groups.all})
-    count += shape->ranks > 1 ? 1 : 0;
-  if (groups.expert.ranks > 1 && groups.expert_data.ranks > 1) ++count;
+int communicator_count(const ParallelDegrees& d) {
+  int count = d.pipeline > 1 ? 1 : 0;
+  for (const ProcessGroup& group : kLayerGroups) count += d.*group.size > 1 ? 1 : 0;
+  for (const std::int64_t ranks : {std::int64_t{d.data} * d.context, rank_count(d)})
+    count += ranks > 1 ? 1 : 0;
+  if (d.expert > 1 && stage_rank_count(d) > std::int64_t{d.expert} * d.expert_tensor) ++count;
   return count;
 }
 
@@ -153,11 +152,15 @@ std::int64_t updated_parameters(const LoweringContext& context, const Strategy& 
   return count;
 }
 
-Bytes reserved_memory(const LoweringContext& context, const Strategy& strategy,
-                      const DeviceModel& device) {
-  const TrainerMemory& memory = context.options.memory;
+Bytes reserved_memory(const Strategy& strategy, const DeviceModel& device,
+                      const TrainerMemory& memory) {
   if (!memory.context) return device.reserved_memory;
-  return *memory.context + memory.communicator * communicator_count(context, strategy);
+  return *memory.context + memory.communicator * communicator_count(strategy.degrees);
+}
+
+Bytes fixed_memory(const Strategy& strategy, const DeviceModel& device,
+                   const TrainerMemory& memory) {
+  return memory.workspace + reserved_memory(strategy, device, memory);
 }
 
 std::int64_t quantized_count(const PartParameters& parameters) {
@@ -245,7 +248,7 @@ std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const
     // receives into the tensors themselves.
     if (sends_messages(context.placement) && device.kernels != KernelLibrary::kOwn)
       amounts[MemoryClass::kCommunication] = largest_message * 2;
-    amounts[MemoryClass::kReserved] = reserved_memory(context, strategy, device);
+    amounts[MemoryClass::kReserved] = reserved_memory(strategy, device, memory);
   }
   return resident;
 }

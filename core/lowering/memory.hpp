@@ -18,8 +18,8 @@ std::int64_t updated_parameters(const LoweringContext& context, const Strategy& 
 std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const Strategy& strategy,
                                            const DeviceModel& device);
 /// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
-Bytes reserved_memory(const LoweringContext& context, const Strategy& strategy,
-                      const DeviceModel& device);
+Bytes reserved_memory(const Strategy& strategy, const DeviceModel& device,
+                      const TrainerMemory& memory);
 /// Traffic of AdamW per parameter: fp32 gradient, the moments, master weight, stored weight. Muon's
 /// products are not counted.
 std::int64_t update_bytes(const Strategy& strategy);

@@ -13,7 +13,7 @@ void count_model_state(LoweringContext& context) {
     const DeviceModel& device =
         context.cluster.devices.at(context.cluster.nodes.at(group.node).device);
     context.resident[d][MemoryClass::kReserved] =
-        reserved_memory(context, context.strategy, device);
+        reserved_memory(context.strategy, device, context.options.memory);
   }
 }
 

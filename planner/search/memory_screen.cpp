@@ -192,10 +192,12 @@ class StateShards {
   Bytes kept(const LocalParameters& parameters) const {
     return strategy_.data_parallelism.reshard_after_forward ? Bytes() : gathered(parameters);
   }
-  /// While a unit of these layers runs: its weights, and its gradients once its backward pass runs.
-  Bytes of_unit(const LocalParameters& parameters) const {
-    return gathered(parameters) - kept(parameters) +
-           Bytes(unreduced_element_ * sharded(parameters));
+  /// While a unit of these layers runs: its weights, in the backward pass also its gradients.
+  Bytes of_forward(const LocalParameters& parameters) const {
+    return gathered(parameters) - kept(parameters);
+  }
+  Bytes of_backward(const LocalParameters& parameters) const {
+    return of_forward(parameters) + Bytes(unreduced_element_ * sharded(parameters));
   }
 
  private:
@@ -215,14 +217,16 @@ class StateShards {
 struct PartMemory {
   SavedBytes saved;
   LocalParameters parameters;
-  Bytes unit = Bytes::max();  ///< StateShards::of_unit() of the smallest layer
+  /// Beside them when the last layer runs, of whole passes when any layer runs.
+  Bytes in_forward, in_backward;
 };
 
 /// Sums over the layers of every part; without the embedding and the head if the pipeline ranks
 /// share them.
 std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const LayerMemory> classes,
                                     std::span<const int> cut, const Recompute& recompute,
-                                    const PipelineChoice& pipeline, const StateShards& shards) {
+                                    const PipelineChoice& pipeline, const StateShards& shards,
+                                    bool has_whole_passes) {
   std::vector<PartMemory> parts(cut.size());
   const auto add = [&](PartMemory& part, std::size_t layer, bool full) {
     const LayerMemory& held = classes[static_cast<std::size_t>(model.layers[layer].layer_class)];
@@ -230,7 +234,11 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
     part.saved.whole += whole;
     part.saved.to_weight += pipeline.splits_backward ? held.saved_to_weight : whole;
     part.parameters += held.parameters;
-    part.unit = std::min(part.unit, shards.of_unit(held.parameters));
+    const Bytes forward = held.in_forward + shards.of_forward(held.parameters),
+                backward = (full ? held.in_backward_if_full : held.in_backward) +
+                           shards.of_backward(held.parameters);
+    part.in_forward = has_whole_passes ? std::max(part.in_forward, forward) : forward;
+    part.in_backward = has_whole_passes ? std::max(part.in_backward, backward) : backward;
   };
   const bool shares_ends = pipeline.rule->output_barriers > 0;
   std::size_t layer = 1;
@@ -244,8 +252,50 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
   return parts;
 }
 
+/// On the device that needs least.
+Bytes fixed_memory_of(const Strategy& strategy, const SearchJob& job) {
+  Bytes least = Bytes::max();
+  for (const NodeGroup& group : job.cluster.groups) {
+    const DeviceModel& device = job.cluster.devices.at(job.cluster.nodes.at(group.node).device);
+    least = std::min(least, fixed_memory(strategy, device, job.cost_model.memory()));
+  }
+  return least;
+}
+
+/// The least of the stages of every rank.
+std::vector<Bytes> least_of_ranks(const Placement& placement, std::span<const PartMemory> parts,
+                                  Bytes PartMemory::*amount) {
+  std::vector<Bytes> least(static_cast<std::size_t>(placement.devices), Bytes::max());
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
+    Bytes& of_rank = least[placement.device_of_stage[s].index()];
+    of_rank =
+        std::min(of_rank, parts[static_cast<std::size_t>(placement.part_of_stage[s])].*amount);
+  }
+  return least;
+}
+
+/// Raises `most` to the sums.
+void raise_to_sums(std::span<const Bytes> held, std::span<const Bytes> beside,
+                   std::vector<Bytes>& most) {
+  most.resize(held.size());
+  for (std::size_t rank = 0; rank < held.size(); ++rank)
+    most[rank] = std::max(most[rank], held[rank] + beside[rank]);
+}
+
+/// The moment with the most micro-batches between forward pass and input gradients, without those
+/// that wait for weight gradients. Null if backward passes are not split.
+std::optional<HeldActivations> before_input_gradients(std::span<const HeldActivations> moments) {
+  constexpr std::size_t kMostWhole = 2;  // see held_at_peaks()
+  if (moments.size() <= kMostWhole) return std::nullopt;
+  HeldActivations held = moments[kMostWhole];
+  for (HeldActivations::OfStage& stage : held.of_stage) stage.to_weight = 0;
+  return held;
+}
+
 }  // namespace
 
+/// When a rank holds the most, one of its forward passes has just run, and a backward pass is the
+/// next, but for passes for weight gradients in between. Of a pair, what it frees may come first.
 std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate& candidate,
                                                                 const SharedLayers& layers,
                                                                 HeldCount count) {
@@ -255,25 +305,35 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
   const StateShards shards(candidate, strategy, job_.cost_model.memory());
   const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
-  const std::vector<PartMemory> parts =
-      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards);
-
   const Placement& placement = *candidate.pipeline.placement;
+  const bool has_whole_passes =
+      !cuts_passes(strategy) ||
+      (strategy.zero <= 1 && microbatches_of(candidate.layout, job_.goal) >
+                                 static_cast<std::int64_t>(placement.routes.size()));
+  const std::vector<PartMemory> parts =
+      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards,
+                  has_whole_passes);
+
   std::vector<SavedBytes> saved;  // by stage
   for (const int part : placement.part_of_stage)
     saved.push_back(parts[static_cast<std::size_t>(part)].saved);
-  std::vector<Bytes> peaks = most_bytes_of(
-      count == HeldCount::kFormula ? held_by_formula(candidate) : held_activations(candidate),
-      placement, saved);
-  std::vector<Bytes> units(peaks.size(), Bytes::max());
-  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
-    const std::size_t rank = placement.device_of_stage[s].index();
-    const PartMemory& part = parts[static_cast<std::size_t>(placement.part_of_stage[s])];
-    peaks[rank] += shards.resident(part.parameters);
-    units[rank] = std::min(units[rank], part.unit);
+  const std::vector<HeldActivations> moments =
+      count == HeldCount::kFormula ? held_by_formula(candidate) : held_activations(candidate);
+  std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
+  if (!candidate.pipeline.pairs_passes) {
+    const std::vector<Bytes> held = peaks;
+    const std::vector<Bytes> in_backward =
+        least_of_ranks(placement, parts, &PartMemory::in_backward);
+    raise_to_sums(held, least_of_ranks(placement, parts, &PartMemory::in_forward), peaks);
+    if (!candidate.pipeline.splits_backward)
+      raise_to_sums(held, in_backward, peaks);
+    else if (const auto before = before_input_gradients(moments))
+      raise_to_sums(bytes_of(*before, placement, saved), in_backward, peaks);
   }
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-    if (units[rank] < Bytes::max()) peaks[rank] += units[rank];
+  for (Bytes& peak : peaks) peak += fixed_memory_of(strategy, job_);
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
+    peaks[placement.device_of_stage[s].index()] +=
+        shards.resident(parts[static_cast<std::size_t>(placement.part_of_stage[s])].parameters);
   return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
 }
 

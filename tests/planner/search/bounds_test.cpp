@@ -9,6 +9,7 @@
 #include "planner/search/candidate_costs.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "models/load/trainer_toml.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -156,6 +157,36 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   EXPECT_GE(closer, rough);
   EXPECT_GE(exact, closer);
   EXPECT_GT(kept, 20);
+}
+
+/// What a training program allocates differs: none counts less than the screen.
+class EveryTrainer : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Trainers, EveryTrainer, testing::ValuesIn(trainer_preset_names()));
+
+TEST_P(EveryTrainer, NeedsAtLeastWhatTheScreenCounts) {
+  const Trainer trainer = trainer_from_toml(find_trainer(GetParam()));
+  double tightest = 0;
+  for (const bool experts : {false, true}) {
+    SmallJob small(experts ? small_expert_model() : small_dense_model(), Bytes(1), kSmallGoal);
+    small.cost_model = make_device_cost_model(small.cluster, trainer);
+    const SearchJob job = small.job();
+    CandidateCosts costs(job);
+    MemoryScreen screen(job, costs);
+    constexpr std::size_t kTriedPerTrainer = 250;
+    for (Candidate candidate : small.candidates(kTriedPerTrainer)) {
+      choose_one_block(candidate);
+      const Plan plan = costs.plan_of(candidate);
+      SCOPED_TRACE(text_of(plan));
+      const Bytes peak = peak_memory(small.evaluate(plan));
+      const SharedLayers layers = costs.layers(candidate.layout, candidate.recompute);
+      for (const HeldCount count : {HeldCount::kFormula, HeldCount::kOrders}) {
+        const Bytes needed = screen.rough_shortfall_of(candidate, layers, count)->needed;
+        ASSERT_LE(needed, peak);
+        tightest = std::max(tightest, ratio(needed, peak));
+      }
+    }
+  }
+  EXPECT_GT(tightest, 0.9);
 }
 
 // The layer times of layer_costs() add up to the stage times of lower_stages().
