@@ -147,12 +147,10 @@ void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutco
   const Replication* leanest = leanest_replication(branch, pipeline);
   if (leanest == nullptr) return prune(PruneReason::kStructure);
   const Candidate candidate{branch.layout, pipeline, recompute, *leanest};
-  for (const HeldCount count : {HeldCount::kFormula, HeldCount::kOrders}) {
-    const auto shortfall = screen_.rough_shortfall_of(candidate, layers, count);
-    if (!shortfall) continue;
-    outcome.note(candidate, *shortfall);
-    return prune(PruneReason::kMemory);
-  }
+  const auto shortfall = screen_.rough_shortfall_of(candidate, layers);
+  if (!shortfall) return;
+  outcome.note(candidate, *shortfall);
+  prune(PruneReason::kMemory);
 }
 
 /// The replication with the least memory. Null if none suits the schedule.
@@ -200,13 +198,19 @@ NodeOutcome Branching::divide_pipeline(const Node& node) {
       continue;
     }
     candidate.replication = replications[i];
+    Node child = node;
+    child.replication = static_cast<std::int16_t>(i);
+    child.bound = std::max(node.bound, costs_.reduction_bound(candidate));
+    if (is_beaten(child)) {
+      outcome.prune(PruneReason::kBound);
+      continue;
+    }
     if (const auto shortfall = screen_.rough_shortfall_of(candidate, layers)) {
       outcome.note(candidate, *shortfall);
       outcome.prune(PruneReason::kMemory);
       continue;
     }
-    outcome.children.push_back(node);
-    outcome.children.back().replication = static_cast<std::int16_t>(i);
+    outcome.children.push_back(child);
   }
   return outcome;
 }
@@ -262,6 +266,7 @@ NodeOutcome Branching::simulate_candidate(const Node& node) {
   if (!shortfall) {
     const Plan plan = costs_.plan_of(candidate);
     graph = lower(plan, job_.model, job_.cluster, {.memory = job_.cost_model.memory()});
+    outcome.tasks = static_cast<std::int64_t>(graph->tasks.size());
     shortfall = shortfall_of(*graph, job_facts(plan.strategy, job_.model, job_.cluster));
   }
   if (shortfall && node.blocks > 0) {  // the screen counts less than everything

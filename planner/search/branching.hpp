@@ -33,6 +33,7 @@ struct NodeOutcome {
   std::vector<Node> children;  ///< or the node itself with a higher bound
   std::array<std::int64_t, kPruneReasonCount> pruned{};
   std::optional<Ticks> step_time;            ///< it was simulated
+  std::int64_t tasks = 0;                    ///< that were lowered and simulated
   std::optional<MemoryShortfall> shortfall;  ///< of the candidate
   Candidate candidate;                       ///< with `step_time` or `shortfall`
 
@@ -57,6 +58,7 @@ class Branching {
   /// From now on nodes below a layout are not postponed if they are late.
   void search_rows() { postpones_ = false; }
   std::int64_t candidates_below(const Node& node) const;
+  const Layout& layout_of(const Node& node) const { return branch_of(node).layout; }
   /// A candidate with this replication and the recomputation that keeps the least, with the first
   /// schedule that the replication suits.
   Candidate leanest_below(const SearchSpace::Branch& branch, const Replication& replication) const;

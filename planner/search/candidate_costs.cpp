@@ -4,6 +4,7 @@
 #include <boost/container_hash/hash.hpp>
 
 #include "core/base/check.hpp"
+#include "core/lowering/data_groups.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/schedule/pass_order.hpp"
 #include "core/schedule/timing.hpp"
@@ -221,6 +222,58 @@ Ticks CandidateCosts::pipeline_bound(const Layout& layout, const SharedLayers& l
   return step_bound(*pipeline.placement, parts_of(layers, pipeline, recompute),
                     microbatches_of(layout, job_.goal), pipeline.splits_backward,
                     no_end(layout.degrees.pipeline));
+}
+
+std::vector<CandidateCosts::ReductionTimes> CandidateCosts::price_reductions(
+    const Candidate& candidate, const LayerCosts& layers) const {
+  const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
+  const JobGroups groups = job_groups_of(strategy, job_.cluster);
+  std::vector<ReductionTimes> classes;
+  for (const LayerMemory& held : layers.memory) {
+    ReductionTimes& times = classes.emplace_back();
+    for (const bool expert : {false, true}) {
+      const ParameterRange range{.part = 0,
+                                 .expert = expert,
+                                 .first = 0,
+                                 .count = expert ? held.parameters.expert : held.parameters.dense};
+      for (const DataExchange& exchange :
+           reduce_exchanges(range, strategy, groups, {.copies = 1, .sums_groups = false}))
+        times[static_cast<std::size_t>(exchange.stream)] +=
+            to_ticks(job_.cost_model.time_of(exchange.collective));
+    }
+  }
+  return classes;
+}
+
+Ticks CandidateCosts::reduction_bound(const Candidate& candidate) {
+  const Replication& replication = candidate.replication;
+  const DataParallelism& data = replication.data;
+  const bool by_layer =
+      replication.zero >= 3 || (replication.zero == 2 && data.buckets.rule == BucketRule::kNone);
+  if (!by_layer || data.kind != DataParallelKind::kCollective || !is_homogeneous(job_.cluster))
+    return {};
+  const SharedLayers costs = layers(candidate.layout, candidate.recompute);
+  const auto classes = reductions_.get({candidate.layout.degrees, data.shard_ranks},
+                                       [&] { return price_reductions(candidate, *costs); });
+  const auto cut = stage_cut(costs, candidate.pipeline, candidate.recompute);
+  const Placement& placement = *candidate.pipeline.placement;
+  std::vector<ReductionTimes> of_part(cut->size()),
+      of_rank(static_cast<std::size_t>(placement.devices));
+  const auto add = [](ReductionTimes& sum, const ReductionTimes& more) {
+    for (std::size_t stream = 0; stream < sum.size(); ++stream) sum[stream] += more[stream];
+  };
+  std::size_t layer = 1;  // the embedding and the head may be reduced together
+  for (std::size_t part = 0; part < cut->size(); ++part)
+    for (int block = 0; block < (*cut)[part]; ++block, ++layer)
+      add(of_part[part],
+          (*classes)[static_cast<std::size_t>(job_.model.layers[layer].layer_class)]);
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
+    add(of_rank[placement.device_of_stage[s].index()],
+        of_part[static_cast<std::size_t>(placement.part_of_stage[s])]);
+  Ticks most;
+  for (const ReductionTimes& streams : of_rank)
+    for (const Ticks time : streams) most = std::max(most, time);
+  return most * microbatches_of(candidate.layout, job_.goal);
 }
 
 Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks scheduled) {

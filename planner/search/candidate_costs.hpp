@@ -82,6 +82,9 @@ class CandidateCosts {
   /// Makespan of the schedule itself with free messages; of some blocks, whose number is not chosen
   /// yet, one is recomputed. O(passes of one pipeline).
   Ticks schedule_time(const Candidate& candidate);
+  /// Of a candidate whose gradients are reduced layer by layer after every backward pass (ZeRO 2
+  /// and 3): the time of these collectives on the rank with the most; otherwise 0. O(blocks).
+  Ticks reduction_bound(const Candidate& candidate);
   /// step_bound(); `scheduled`: a lower bound of the time of all passes.
   Ticks candidate_bound(const Candidate& candidate, Ticks scheduled);
 
@@ -108,6 +111,10 @@ class CandidateCosts {
     Ticks more_communication = {};                ///< for as many micro-batches more
     std::vector<Ticks> more_beside_gathers = {};  ///< likewise
   };
+  /// Of the gradients of one layer, by stream.
+  using ReductionTimes = std::array<Ticks, kStreamCount>;
+  std::vector<ReductionTimes> price_reductions(const Candidate& candidate,
+                                               const LayerCosts& layers) const;
   KnownStepEnd step_end(const Candidate& candidate, const std::vector<int>& cut);
   KnownStepEnd price_step_end(const Candidate& candidate, const std::vector<int>& cut) const;
   const ScheduleRule& rule_with_shortest_step(const PipelineChoice& pipeline,
@@ -129,6 +136,8 @@ class CandidateCosts {
   using StepEndKey = std::tuple<ParallelDegrees, bool, std::shared_ptr<const Placement>, bool, bool,
                                 int, std::int64_t, bool, bool, std::vector<int>>;
   SharedCache<StepEndKey, KnownStepEnd> step_ends_;
+  /// By sizes and ranks that share a shard: the times of the reductions of every layer class.
+  SharedCache<std::pair<ParallelDegrees, int>, std::vector<ReductionTimes>> reductions_;
   SharedCache<ScheduleKey, Schedule> schedules_;
   SharedCache<std::shared_ptr<const Schedule>, std::optional<PassOrder>> pass_orders_;
 };

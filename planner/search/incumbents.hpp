@@ -27,6 +27,8 @@ class Incumbents {
   bool beat(Ticks bound, const Layout& layout, const PipelineChoice* pipeline) const;
   /// At most `top` rows, best first; ties are broken by simplicity.
   std::vector<const Row*> ranked() const;
+  /// Rows differ in more than parallel sizes, since there are few of these.
+  bool has_fine_rows() const { return fine_rows_; }
   bool empty() const { return best_of_row_.empty(); }
   Ticks best() const { return *best_; }  ///< there must be one
 

@@ -310,31 +310,37 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
       !cuts_passes(strategy) ||
       (strategy.zero <= 1 && microbatches_of(candidate.layout, job_.goal) >
                                  static_cast<std::int64_t>(placement.routes.size()));
-  const std::vector<PartMemory> parts =
-      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards,
-                  has_whole_passes);
+  const std::vector<PartMemory> parts = part_memory(job_.model, layers->memory, *cut, recompute,
+                                                    candidate.pipeline, shards, has_whole_passes);
 
   std::vector<SavedBytes> saved;  // by stage
   for (const int part : placement.part_of_stage)
     saved.push_back(parts[static_cast<std::size_t>(part)].saved);
-  const std::vector<HeldActivations> moments =
-      count == HeldCount::kFormula ? held_by_formula(candidate) : held_activations(candidate);
-  std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
-  if (!candidate.pipeline.pairs_passes) {
-    const std::vector<Bytes> held = peaks;
-    const std::vector<Bytes> in_backward =
-        least_of_ranks(placement, parts, &PartMemory::in_backward);
-    raise_to_sums(held, least_of_ranks(placement, parts, &PartMemory::in_forward), peaks);
-    if (!candidate.pipeline.splits_backward)
-      raise_to_sums(held, in_backward, peaks);
-    else if (const auto before = before_input_gradients(moments))
-      raise_to_sums(bytes_of(*before, placement, saved), in_backward, peaks);
-  }
-  for (Bytes& peak : peaks) peak += fixed_memory_of(strategy, job_);
+  std::vector<Bytes> resident(static_cast<std::size_t>(placement.devices),
+                              fixed_memory_of(strategy, job_));
   for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
-    peaks[placement.device_of_stage[s].index()] +=
+    resident[placement.device_of_stage[s].index()] +=
         shards.resident(parts[static_cast<std::size_t>(placement.part_of_stage[s])].parameters);
-  return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
+  const std::vector<Bytes> in_forward = least_of_ranks(placement, parts, &PartMemory::in_forward),
+                           in_backward = least_of_ranks(placement, parts, &PartMemory::in_backward);
+
+  const auto shortfall_with = [&](std::span<const HeldActivations> moments) {
+    std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
+    if (!candidate.pipeline.pairs_passes) {
+      const std::vector<Bytes> held = peaks;
+      raise_to_sums(held, in_forward, peaks);
+      if (!candidate.pipeline.splits_backward)
+        raise_to_sums(held, in_backward, peaks);
+      else if (const auto before = before_input_gradients(moments))
+        raise_to_sums(bytes_of(*before, placement, saved), in_backward, peaks);
+    }
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) peaks[rank] += resident[rank];
+    return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
+  };
+  std::optional<MemoryShortfall> shortfall = shortfall_with(held_by_formula(candidate));
+  if (!shortfall && count == HeldCount::kOrders)
+    shortfall = shortfall_with(held_activations(candidate));
+  return shortfall;
 }
 
 /// If all passes are cut into units, memory depends on the order of the units: they are lowered,

@@ -33,7 +33,7 @@ std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFac
 /// How the activations that a schedule holds are counted.
 enum class HeldCount : std::uint8_t {
   kFormula,  ///< ScheduleRule::peak_activations, each as large as on the smallest stage
-  kOrders    ///< by stage, from generated orders: never less
+  kOrders    ///< if they fit, by stage, from generated orders: never less
 };
 
 /// Bounds the memory of candidates from below, by the activations that their schedules hold

@@ -5,6 +5,7 @@
 #include "planner/search/search.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -35,13 +36,17 @@ constexpr std::size_t kBranchesOfLargeSpace = 5'000;
 /// vain.
 constexpr int kSimulatedOfBatch = 4;
 
-/// Nodes that are judged for a good plan with given parallel sizes and schedule, and plans that are
-/// simulated.
-constexpr std::int64_t kJudgedForGoodPlan = 512, kSimulatedForGoodPlan = 12;
-
-/// Nodes that are judged for the rows below plan 1: in any case, and of those judged for plan 1.
-constexpr std::int64_t kLeastJudgedForRows = 8192;
-constexpr double kShareJudgedForRows = 0.5;
+/// Work of a search: nodes that are judged, and tasks of the plans that are simulated.
+struct Effort {
+  std::int64_t judged = 0, tasks = 0;
+};
+/// For a good plan of a part of the space.
+constexpr Effort kForGoodPlan{.judged = 512, .tasks = 1'500'000};
+/// For the rows below plan 1: in any case, and as a share of that for plan 1. The first nodes of
+/// every row come before the rest, so that none takes the time of the others.
+constexpr Effort kLeastForRows{.judged = 8192, .tasks = 5'000'000};
+constexpr double kShareForRows = 0.25;
+constexpr int kFirstOfRow = 128, kSimulatedFirstOfRow = 4;
 
 class Search {
  public:
@@ -71,11 +76,8 @@ class Search {
   bool is_large() const { return space_.branches.size() > kBranchesOfLargeSpace; }
   /// A plan of the space, from elsewhere: before run().
   void offer(const Incumbents::Row& row) { incumbents_.offer(row.candidate, row.step_time); }
-  /// `judged`: nodes; `simulated`: plans; before run().
-  void stop_after(std::int64_t judged, std::int64_t simulated) {
-    most_judged_ = judged;
-    most_simulated_ = simulated;
-  }
+  /// If there is a plan by then; before run().
+  void stop_after(const Effort& most) { most_ = most; }
   /// After run(). Null if nothing was found.
   const Incumbents::Row* best() const {
     return incumbents_.empty() ? nullptr : incumbents_.ranked().front();
@@ -139,6 +141,11 @@ class Search {
            (options_.is_out_of_time && !incumbents_.empty() && options_.is_out_of_time());
   }
 
+  bool is_enough() const {
+    return most_ && !incumbents_.empty() &&
+           (spent_.judged > most_->judged || spent_.tasks > most_->tasks);
+  }
+
   SearchResult nothing_to_search() const {
     SearchResult result;
     result.certificate = certificate_;
@@ -151,12 +158,11 @@ class Search {
   /// False if it was stopped before.
   bool judge_all() {
     while (!open_.empty() || !late_.empty()) {
-      if (open_.empty()) search_rows();
+      if (open_.empty()) open_late();
       if (is_stopped()) return false;
-      if (most_judged_ && judged_ > *most_judged_) return false;
-      if (most_simulated_ && certificate_.simulated > *most_simulated_) return false;
+      if (is_enough()) return false;
       const std::vector<Node> batch = next_batch();
-      judged_ += static_cast<std::int64_t>(batch.size());
+      spent_.judged += static_cast<std::int64_t>(batch.size());
       std::vector<NodeOutcome> outcomes(batch.size());
       team_.for_each(batch.size(),
                      [&](std::size_t i) { outcomes[i] = branching_.judge(batch[i]); });
@@ -166,14 +172,20 @@ class Search {
     return true;
   }
 
-  /// Once plan 1 is proved optimal.
-  void search_rows() {
-    branching_.search_rows();
+  /// Once plan 1 is proved optimal: the first nodes of every row; then all of them.
+  void open_late() {
     for (const Node& node : late_) open_.push(node);
     late_.clear();
-    const auto share =
-        static_cast<std::int64_t>(kShareJudgedForRows * static_cast<double>(judged_));
-    most_judged_ = judged_ + std::max(share, kLeastJudgedForRows);
+    if (rows_ == Rows::kFirstNodes) rows_ = Rows::kAllNodes;
+    if (rows_ != Rows::kLate) return;
+    branching_.search_rows();
+    const auto limit = [](std::int64_t so_far, std::int64_t least) {
+      const auto share = static_cast<std::int64_t>(kShareForRows * static_cast<double>(so_far));
+      return so_far + std::max(share, least);
+    };
+    most_ = {.judged = limit(spent_.judged, kLeastForRows.judged),
+             .tasks = limit(spent_.tasks, kLeastForRows.tasks)};
+    rows_ = incumbents_.has_fine_rows() ? Rows::kAllNodes : Rows::kFirstNodes;
   }
 
   std::vector<Node> next_batch() {
@@ -197,11 +209,22 @@ class Search {
         late_.push_back(node);
       else if (branching_.is_beaten(node))
         prune(PruneReason::kBound, branching_.candidates_below(node));
+      else if (rows_ == Rows::kFirstNodes && !is_first_of_row(node))
+        late_.push_back(node);
       else {
         if (node.is_checked) ++simulated_of_batch_;
         batch.push_back(node);
       }
     }
+  }
+
+  /// Counts it.
+  bool is_first_of_row(const Node& node) {
+    OfRow& row = of_rows_[branching_.layout_of(node).degrees];
+    if (row.judged == kFirstOfRow || row.simulated == kSimulatedFirstOfRow) return false;
+    ++row.judged;
+    if (node.is_checked) ++row.simulated;
+    return true;
   }
 
   void prune(PruneReason reason, std::int64_t count) {
@@ -218,6 +241,7 @@ class Search {
       else
         open_.push(child);
     if (outcome.shortfall) note_shortfall(outcome.candidate, *outcome.shortfall);
+    spent_.tasks += outcome.tasks;
     if (!outcome.step_time) return;
     ++certificate_.simulated;
     ++settled_;
@@ -233,7 +257,7 @@ class Search {
 
   void certify(bool complete) {
     certificate_.proved_optimal = complete;
-    if (complete) return;
+    if (complete || rows_ != Rows::kLate) return;
     certificate_.gap = 1;
     if (incumbents_.empty() || open_.empty()) return;
     const Ticks best = incumbents_.best(), bound = open_.lowest_bound();
@@ -255,6 +279,11 @@ class Search {
     return result;
   }
 
+  enum class Rows : std::uint8_t { kLate, kFirstNodes, kAllNodes };
+  struct OfRow {
+    int judged = 0, simulated = 0;
+  };
+
   struct Leanest {
     Candidate candidate;
     MemoryShortfall shortfall;
@@ -267,13 +296,15 @@ class Search {
   Branching branching_;
   ThreadTeam team_;
   OpenNodes open_;
-  std::vector<Node> late_;              ///< slower than plan 1, until the other rows are searched
+  std::vector<Node> late_;              ///< slower than plan 1, or not the first of their rows
   std::optional<Leanest> leanest_;      ///< of layouts whose model state may fit
   std::optional<Leanest> least_state_;  ///< of the others
   std::int64_t settled_ = 0;
-  std::int64_t judged_ = 0;  ///< nodes
+  Effort spent_;
+  std::optional<Effort> most_;  ///< then the search ends
   int simulated_of_batch_ = 0;
-  std::optional<std::int64_t> most_judged_, most_simulated_;  ///< then the search ends
+  Rows rows_ = Rows::kLate;
+  std::map<ParallelDegrees, OfRow> of_rows_;  ///< since plan 1 was proved optimal
   SearchCertificate certificate_;
 };
 
@@ -310,6 +341,7 @@ std::optional<Incumbents::Row> best_with(const Relief& relief, SearchJob job,
   if (!job.fixed.zero) job.fixed.zero = relief.zero;
   if (!job.fixed.recompute) job.fixed.recompute = relief.recompute;
   Search search(job, options);
+  search.stop_after(kForGoodPlan);
   search.run();
   if (search.best() == nullptr) return std::nullopt;
   return *search.best();
@@ -347,7 +379,7 @@ ImprovedPlan improved_with_same_sizes(const SearchJob& job, const Incumbents::Ro
   same_sizes.fixed.schedule = row.candidate.pipeline.rule->name;
   Search refined(same_sizes, options);
   refined.offer(row);
-  refined.stop_after(kJudgedForGoodPlan, kSimulatedForGoodPlan);
+  refined.stop_after(kForGoodPlan);
   SearchResult result = refined.run();
   return {*refined.best(), std::move(result.plans.front())};
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/lowering/lower.hpp"
+#include "models/load/trainer_toml.hpp"
 #include "planner/search/candidate_costs.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "simulator/engine/simulate.hpp"
-#include "models/load/trainer_toml.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
