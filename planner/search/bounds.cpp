@@ -17,6 +17,9 @@ struct DeviceLoad {
   Ticks awaited;              ///< the passes among them that earlier stages wait for
   std::optional<Ticks> head;  ///< before the first forward can start
   std::optional<Ticks> tail;  ///< after the end of the last awaited pass
+  std::optional<Ticks> back;  ///< before the first backward can start
+  Ticks backward;             ///< of the last stage listed
+  int stages = 0;
 };
 
 void take_least(std::optional<Ticks>& least, Ticks value) {
@@ -26,17 +29,29 @@ void take_least(std::optional<Ticks>& least, Ticks value) {
 std::vector<DeviceLoad> device_loads(const Placement& placement, std::span<const PassTimes> parts,
                                      bool splits_backward) {
   std::vector<DeviceLoad> loads(static_cast<std::size_t>(placement.devices));
+  const auto passes_of = [&](StageId stage) -> const PassTimes& {
+    return parts[static_cast<std::size_t>(placement.part_of_stage[stage.index()])];
+  };
+  const auto awaited_of = [&](StageId stage) {
+    return splits_backward ? passes_of(stage).backward_input : passes_of(stage).backward;
+  };
   for (const std::vector<StageId>& route : placement.routes) {
+    Ticks there_and_back;  // all forwards, and the backwards of the stages behind
+    for (const StageId stage : route)
+      there_and_back += passes_of(stage).forward + awaited_of(stage);
     Ticks forwards, backwards;  // of the earlier stages
     for (const StageId stage : route) {
       DeviceLoad& load = loads[placement.device_of_stage[stage.index()].index()];
-      const PassTimes& passes =
-          parts[static_cast<std::size_t>(placement.part_of_stage[stage.index()])];
-      const Ticks awaited = splits_backward ? passes.backward_input : passes.backward;
+      const PassTimes& passes = passes_of(stage);
+      const Ticks awaited = awaited_of(stage);
       load.work += passes.forward + passes.backward;
       load.awaited += passes.forward + awaited;
       take_least(load.head, forwards);
       take_least(load.tail, backwards);
+      there_and_back -= awaited;
+      take_least(load.back, there_and_back);
+      load.backward = passes.backward;
+      ++load.stages;
       forwards += passes.forward;
       backwards += awaited;
     }
@@ -83,6 +98,11 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
     const Ticks tail = loads[d].tail.value_or(Ticks());
     reduced = std::max({reduced, head + loads[d].work * per_route + step_end.reduction[d],
                         head + loads[d].awaited * per_route + tail + behind_routes});
+    if (step_end.reductions.empty() || per_route == 0) continue;
+    Ticks begun = loads[d].back.value_or(Ticks());
+    if (step_end.reduces_in_last_pass && loads[d].stages == 1)
+      begun = std::max(begun, head + loads[d].work * per_route - loads[d].backward);
+    reduced = std::max(reduced, begun + step_end.reductions[d]);
   }
   if (per_route > 0)
     for (const std::vector<StageId>& route : placement.routes)
@@ -157,6 +177,10 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
   }
   times.rest = norm + *std::max_element(after_norm.begin(), after_norm.end());
   times.communication = *std::max_element(stream_times.begin(), stream_times.end());
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto first = stream_times.begin() + static_cast<std::ptrdiff_t>(r * kStreamCount);
+    times.reductions.push_back(*std::max_element(first, first + kStreamCount));
+  }
   if (!gathers_twice) return times;
   times.beside_gathers.assign(ranks, Ticks());
   for (const auto& [place, found] : gathers) {

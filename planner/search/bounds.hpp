@@ -33,6 +33,10 @@ struct StepEndTimes {
   };
   std::vector<StageGathers> gathers = {};
   std::vector<Ticks> beside_gathers = {};  ///< by rank: other collectives on their stream
+  /// By rank: `communication` of its busiest stream, all of it after a first backward pass. Empty:
+  /// not known.
+  std::vector<Ticks> reductions = {};
+  bool reduces_in_last_pass = false;  ///< `reductions` start in the last backward pass of a stage
   friend bool operator==(const StepEndTimes&, const StepEndTimes&) = default;
 };
 
@@ -63,7 +67,9 @@ Ticks time_with_gathers(const StepEndTimes& end, const Schedule& schedule);
 /// fewer micro-batches than devices.
 ///
 /// Gradient reductions that cannot start earlier are added, and after the barrier of the gradient
-/// norm the rest of the step. A stream that is busy with communication for longer decides instead.
+/// norm the rest of the step. A stream that is busy with communication for longer decides instead:
+/// it starts when a gradient has come back to the device, at the earliest; or when the device has
+/// done all but its last backward pass, if it holds one stage and reduces once.
 Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
                  std::int64_t microbatches, bool splits_backward, const StepEndTimes& step_end);
 

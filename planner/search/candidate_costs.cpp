@@ -286,6 +286,8 @@ Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks schedule
   end.communication += known.more_communication * more_rounds;
   for (std::size_t rank = 0; rank < end.beside_gathers.size(); ++rank)
     end.beside_gathers[rank] += known.more_beside_gathers[rank] * more_rounds;
+  for (std::size_t rank = 0; rank < known.more_reductions.size(); ++rank)
+    end.reductions[rank] += known.more_reductions[rank] * more_rounds;
   if (!end.gathers.empty())
     end.communication =
         std::max(end.communication, time_with_gathers(end, *schedule_of(candidate)));
@@ -367,9 +369,12 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
                           gathers_twice);
   };
   known.end = end_with(known.microbatches);
+  known.end.reduces_in_last_pass = candidate.replication.zero < 2;
   if (candidate.replication.zero < 2) return known;
   const StepEndTimes twice = end_with(2 * known.microbatches);  // every micro-batch communicates
   known.more_communication = twice.communication - known.end.communication;
+  for (std::size_t rank = 0; rank < twice.reductions.size(); ++rank)
+    known.more_reductions.push_back(twice.reductions[rank] - known.end.reductions[rank]);
   known.more_beside_gathers = twice.beside_gathers;
   for (std::size_t rank = 0; rank < twice.beside_gathers.size(); ++rank)
     known.more_beside_gathers[rank] = twice.beside_gathers[rank] - known.end.beside_gathers[rank];

@@ -110,6 +110,7 @@ class CandidateCosts {
     std::int64_t microbatches = 1;
     Ticks more_communication = {};                ///< for as many micro-batches more
     std::vector<Ticks> more_beside_gathers = {};  ///< likewise
+    std::vector<Ticks> more_reductions = {};      ///< likewise
   };
   /// Of the gradients of one layer, by stream.
   using ReductionTimes = std::array<Ticks, kStreamCount>;

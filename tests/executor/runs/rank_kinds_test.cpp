@@ -68,18 +68,20 @@ class EndsEarly : public testing::TestWithParam<RankKind> {
   TrainingRun run_with(FaultKind kind, const std::string& task) {
     Strategy strategy = base();
     strategy.degrees.pipeline = 2;
-    job_ = std::make_unique<TinyJob>(tiny_job(kGpt, strategy));
+    owned_ = std::make_unique<TinyJob>(tiny_job(kGpt, strategy));
+    job_ = owned_.get();
     TrainingRequest request = job_->request();
     request.ranks = GetParam();
-    request.launch.watchdog_timeout = std::chrono::milliseconds(400);
+    request.launch.watchdog_timeout = std::chrono::seconds(2);
     request.fault = fault_from_text("rank=1,step=1,kind=throw,task=" + task, job_->graph);
     request.fault->kind = kind;
     TrainingRun run = train(request);
-    if (run.failure && run.failure->is_stuck) static_cast<void>(job_.release());  // still in use
+    if (run.failure && run.failure->is_stuck) static_cast<void>(owned_.release());  // still in use
     return run;
   }
   std::string task_name(TaskId task) const { return stable_name(job_->graph, task); }
-  std::unique_ptr<TinyJob> job_;
+  TinyJob* job_ = nullptr;
+  std::unique_ptr<TinyJob> owned_;
 };
 
 TEST_P(EndsEarly, WhenARankThrows) {

@@ -60,6 +60,19 @@ TEST(StepBound, AddsWhatFollowsTheLastBackward) {
   EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(30 + 5));
 }
 
+// F = 1, B = 2. The first gradient is on device 1 after 2 F, on device 0 after another B: 2 and 4.
+// Reductions in the last pass only: device 1 has then waited 1 and worked for 2 * 3 - 2.
+TEST(StepBound, LetsReductionsWaitForGradients) {
+  const std::vector<PassTimes> stages(2, passes(1, 1, 1));
+  StepEndTimes end = nothing_after(2);
+  end.reductions = {Ticks(20), Ticks(30)};
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(2 + 30));
+  end.reductions.front() = Ticks(30);
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(4 + 30));
+  end.reduces_in_last_pass = true;
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(1 + 4 + 30));
+}
+
 // One micro-batch passes 4 stages of F = 1, B = 2 on two devices: 4 * 3, although each device works
 // for 6 only. A second one waits for the longest pass.
 TEST(StepBound, LetsEveryMicrobatchPassAllStages) {
