@@ -44,7 +44,8 @@ struct Effort {
 constexpr Effort kForGoodPlan{.judged = 512, .tasks = 1'500'000};
 /// For the rows below plan 1: in any case, and as a share of that for plan 1. The first nodes of
 /// every row come before the rest, so that none takes the time of the others.
-constexpr Effort kLeastForRows{.judged = 8192, .tasks = 5'000'000};
+constexpr Effort kLeastForRows{.judged = 8192, .tasks = 4'000'000};
+constexpr Effort kLeastForRowsOfLargeSpace{.judged = 5000, .tasks = 4'000'000};
 constexpr double kShareForRows = 0.25;
 constexpr int kFirstOfRow = 128, kSimulatedFirstOfRow = 4;
 
@@ -183,8 +184,9 @@ class Search {
       const auto share = static_cast<std::int64_t>(kShareForRows * static_cast<double>(so_far));
       return so_far + std::max(share, least);
     };
-    most_ = {.judged = limit(spent_.judged, kLeastForRows.judged),
-             .tasks = limit(spent_.tasks, kLeastForRows.tasks)};
+    const Effort& least = is_large() ? kLeastForRowsOfLargeSpace : kLeastForRows;
+    most_ = {.judged = limit(spent_.judged, least.judged),
+             .tasks = limit(spent_.tasks, least.tasks)};
     rows_ = incumbents_.has_fine_rows() ? Rows::kAllNodes : Rows::kFirstNodes;
   }
 
@@ -205,13 +207,12 @@ class Search {
       if (stage == OpenNodes::kStageCount || open_.empty(stage)) return;
       if (open_.next(stage).is_checked && simulated_of_batch_ == kSimulatedOfBatch) return;
       const Node node = open_.take(stage);
-      if (branching_.is_late(node))
-        late_.push_back(node);
-      else if (branching_.is_beaten(node))
+      if (!branching_.is_late(node) && branching_.is_beaten(node)) {
         prune(PruneReason::kBound, branching_.candidates_below(node));
-      else if (rows_ == Rows::kFirstNodes && !is_first_of_row(node))
+      } else if (branching_.is_late(node) ||
+                 (rows_ == Rows::kFirstNodes && !is_first_of_row(node))) {
         late_.push_back(node);
-      else {
+      } else {
         if (node.is_checked) ++simulated_of_batch_;
         batch.push_back(node);
       }
