@@ -27,7 +27,7 @@ namespace {
 /// the lowest bounds, so that plans are found long before all layouts with low bounds are divided.
 constexpr std::size_t kBatchSize = 32, kLowestOfBatch = 16, kCandidatesOfBatch = 8;
 /// Layouts that are bounded before the time is looked at.
-constexpr std::size_t kBoundedAtOnce = 4096;
+constexpr std::size_t kBoundedAtOnce = 1024;
 
 /// Layouts of a space in which a good plan is looked for first.
 constexpr std::size_t kBranchesOfLargeSpace = 5'000;
