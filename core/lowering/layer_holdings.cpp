@@ -64,13 +64,20 @@ LayerActivations layer_activations(const LayerCall& call, LayerId layer) {
   return held;
 }
 
+std::vector<LayerId> first_of_classes(const ModelGraph& model) {
+  std::vector<LayerId> first;
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    if (model.layers[i].layer_class == static_cast<std::int32_t>(first.size()))
+      first.emplace_back(i);
+  return first;
+}
+
 std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call,
                                                std::vector<WorkPart>& parts) {
   std::vector<LayerHoldings> classes;
-  for (std::size_t i = 0; i < call.model.layers.size(); ++i) {
-    if (call.model.layers[i].layer_class != static_cast<std::int32_t>(classes.size())) continue;
+  for (const LayerId layer : first_of_classes(call.model)) {
     LayerHoldings& held = classes.emplace_back();
-    held.first = LayerId(i);
+    held.first = layer;
     held.parts = append_layer_parts(call, held.first, parts);
     note_activations(call, held);
     note_parameters(call, held);

@@ -50,6 +50,9 @@ struct LayerHoldings : LayerActivations {
   Bytes head_input;               ///< of a head, gathered
 };
 
+/// The first layer of every class, in the order of Layer::layer_class.
+std::vector<LayerId> first_of_classes(const ModelGraph& model);
+
 /// One entry per layer class, in the order of Layer::layer_class. Appends the parts of their
 /// passes.
 std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call, std::vector<WorkPart>& parts);

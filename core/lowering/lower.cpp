@@ -95,15 +95,6 @@ LayerMemory memory_of(const LayerCall& call, LayerId layer) {
           .parameters = {}};
 }
 
-/// By layer class: the first layer of each.
-std::vector<LayerId> first_layers(const ModelGraph& model) {
-  std::vector<LayerId> first;
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
-    if (model.layers[i].layer_class == static_cast<std::int32_t>(first.size()))
-      first.emplace_back(i);
-  return first;
-}
-
 }  // namespace
 
 LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
@@ -119,7 +110,7 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
   shard_layers(context);
   LoweredLayers lowered;
   lowered.parts.reserve(16);
-  const std::vector<LayerId> layers = first_layers(model);
+  const std::vector<LayerId> layers = first_of_classes(model);
   const auto describe = [&](const ShardShape& shard, std::vector<LayerParts>& classes) {
     const LayerCall call = context.call(shard);
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -130,8 +121,7 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
         continue;
       }
       if (wanted != WantedPasses::kRecomputationOnly)
-        for (const LocalParameter& parameter : local_parameter_list(model, layers[i], shard))
-          (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
+        held.parameters = local_parameters(model, layers[i], shard);
       lowered.memory.push_back(held);
     }
   };

@@ -211,8 +211,12 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
                            .devices_per_node = made.devices_per_node});
   };
   const std::int64_t expert_ranks = std::int64_t{d.expert} * d.expert_tensor;
-  for (const ProcessGroup& group : kLayerGroups)
-    made.*group.shape = shape({d.*group.size, strides.*group.stride});
+  if (is_homogeneous(cluster))
+    static_cast<PerGroup<GroupShape>&>(made) =
+        layer_groups_of(d, strategy.model_parallelism.order, cluster);
+  else
+    for (const ProcessGroup& group : kLayerGroups)
+      made.*group.shape = shape({d.*group.size, strides.*group.stride});
   made.dense_data = shape({d.context, strides.context}, {d.data, strides.data});
   made.expert_data = shape({made.stage_ranks / expert_ranks, strides.expert_data});
   made.all = shape({rank_count(d), 1});

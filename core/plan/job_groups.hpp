@@ -48,7 +48,7 @@ struct JobGroups : PerGroup<GroupShape> {
   std::vector<Bytes> memory_of_position;
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
-/// Its PerGroup if all nodes of the job have the same size: O(1).
+/// Its PerGroup on homogeneous clusters: O(1).
 PerGroup<GroupShape> layer_groups_of(const ParallelDegrees& degrees, const RankOrder& order,
                                      const Cluster& cluster);
 /// Work::node_kind of works in which all ranks of these pipeline ranks take part.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -21,12 +20,17 @@ class OrderedPasses {
         stages_(schedule.placement.device_of_stage.size()),
         activation_(stages_ * static_cast<std::size_t>(schedule.microbatch_count), kNotYet),
         gradient_(activation_.size(), kNotYet),
-        next_(schedule.orders.size()) {
+        next_(schedule.orders.size()),
+        place_(schedule.placement.routes.size() * stages_) {
     order_.devices = schedule.placement.devices;
     order_.stages = static_cast<int>(stages_);
     std::size_t passes = 0;
     for (const std::vector<Action>& actions : schedule.orders) passes += actions.size();
     order_.steps.reserve(passes);
+    const auto& routes = schedule.placement.routes;
+    for (std::size_t r = 0; r < routes.size(); ++r)
+      for (std::size_t i = 0; i < routes[r].size(); ++i)
+        place_[r * stages_ + routes[r][i].index()] = i;
     for (int mb = 0; mb < schedule.microbatch_count; ++mb)
       activation_[cell(route_of(MicrobatchId(mb)).front(), MicrobatchId(mb))] = 0;
   }
@@ -48,9 +52,11 @@ class OrderedPasses {
   std::size_t cell(StageId stage, MicrobatchId mb) const {
     return mb.index() * stages_ + stage.index();
   }
+  std::size_t route_index(MicrobatchId mb) const {
+    return static_cast<std::size_t>(schedule_.route_of_microbatch[mb.index()]);
+  }
   const std::vector<StageId>& route_of(MicrobatchId mb) const {
-    return schedule_.placement
-        .routes[static_cast<std::size_t>(schedule_.route_of_microbatch[mb.index()])];
+    return schedule_.placement.routes[route_index(mb)];
   }
   bool is_complete() const {
     for (std::size_t device = 0; device < next_.size(); ++device)
@@ -76,13 +82,14 @@ class OrderedPasses {
 
   void hand_on(const Action& action, std::int32_t step) {
     const std::vector<StageId>& route = route_of(action.microbatch);
-    const auto place = std::ranges::find(route, action.stage);
+    const std::size_t place =
+        place_[route_index(action.microbatch) * stages_ + action.stage.index()];
     if (action.pass != Pass::kForward) {
-      if (place != route.begin()) arrive(*std::prev(place), action.microbatch, gradient_, step);
-    } else if (std::next(place) == route.end()) {  // the loss is part of the last stage
+      if (place > 0) arrive(route[place - 1], action.microbatch, gradient_, step);
+    } else if (place + 1 == route.size()) {  // the loss is part of the last stage
       arrive(action.stage, action.microbatch, gradient_, step);
     } else {
-      arrive(*std::next(place), action.microbatch, activation_, step);
+      arrive(route[place + 1], action.microbatch, activation_, step);
     }
   }
   void arrive(StageId stage, MicrobatchId mb, std::vector<std::int32_t>& inputs,
@@ -97,6 +104,7 @@ class OrderedPasses {
   std::vector<std::int32_t> activation_, gradient_;  ///< by cell: 1 + the step that makes the input
   std::vector<std::size_t> next_;                    ///< by device: in its order
   std::vector<std::size_t> ready_;                   ///< devices that may go on
+  std::vector<std::size_t> place_;                   ///< by route x stage: on the route
 };
 
 }  // namespace
@@ -106,7 +114,7 @@ std::optional<PassOrder> pass_order_of(const Schedule& schedule) {
     return std::ranges::none_of(actions, &Action::overlaps_next);
   };
   if (schedule.output_barriers > 0 || schedule.placement.device_of_stage.size() > kMostStages ||
-      schedule.placement.devices > 65536 || !std::ranges::all_of(schedule.orders, is_plain))
+      !std::ranges::all_of(schedule.orders, is_plain))
     return std::nullopt;
   return OrderedPasses(schedule).run();
 }

@@ -1,5 +1,5 @@
-/// The makespan of one schedule for many stage times, an order of magnitude faster than
-/// time_schedule(): what waits for what is found once.
+/// The makespan of one schedule for many stage times: what waits for what is found once, so that
+/// each takes a fraction of time_schedule().
 #pragma once
 
 #include <cstdint>

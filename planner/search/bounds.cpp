@@ -18,7 +18,7 @@ struct DeviceLoad {
   std::optional<Ticks> head;  ///< before the first forward can start
   std::optional<Ticks> tail;  ///< after the end of the last awaited pass
   std::optional<Ticks> back;  ///< before the first backward can start
-  Ticks backward;             ///< of the last stage listed
+  Ticks backward;             ///< of its stage, if it holds one
   int stages = 0;
 };
 

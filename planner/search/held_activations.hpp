@@ -27,8 +27,9 @@ struct HeldActivations {
   std::vector<double> of_any;
 };
 
-/// When the ranks hold the most micro-batches of stages; if backward passes are split, also when
-/// they hold the most of each kind. O(passes).
+/// When the ranks hold the most micro-batches of stages. If backward passes are split, three more:
+/// of these moments the one with the most that wait for weight gradients, the most whole ones, and
+/// the most that wait for weight gradients. O(passes).
 std::vector<HeldActivations> held_at_peaks(const Schedule& schedule);
 
 /// By rank: bytes of what it holds, at least. `saved`: by stage.

@@ -252,6 +252,14 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
   return parts;
 }
 
+/// True unless every pass of a stage is cut into units. ZeRO 0 and 1 cut the first forward and the
+/// last backward pass only.
+bool has_whole_passes(const Strategy& strategy, std::int64_t microbatches,
+                      const Placement& placement) {
+  return !cuts_passes(strategy) ||
+         (strategy.zero <= 1 && microbatches > static_cast<std::int64_t>(placement.routes.size()));
+}
+
 /// On the device that needs least.
 Bytes fixed_memory_of(const Strategy& strategy, const SearchJob& job) {
   Bytes least = Bytes::max();
@@ -306,12 +314,10 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   const StateShards shards(candidate, strategy, job_.cost_model.memory());
   const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
   const Placement& placement = *candidate.pipeline.placement;
-  const bool has_whole_passes =
-      !cuts_passes(strategy) ||
-      (strategy.zero <= 1 && microbatches_of(candidate.layout, job_.goal) >
-                                 static_cast<std::int64_t>(placement.routes.size()));
-  const std::vector<PartMemory> parts = part_memory(job_.model, layers->memory, *cut, recompute,
-                                                    candidate.pipeline, shards, has_whole_passes);
+  const bool whole =
+      has_whole_passes(strategy, microbatches_of(candidate.layout, job_.goal), placement);
+  const std::vector<PartMemory> parts =
+      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards, whole);
 
   std::vector<SavedBytes> saved;  // by stage
   for (const int part : placement.part_of_stage)
@@ -361,10 +367,10 @@ std::vector<Bytes> MemoryScreen::peaks_of(const Candidate& candidate) {
   if (candidate.pipeline.splits_backward &&
       (!cuts_passes(s) || fewer.microbatches < request.microbatches))
     return peak_of_passes(lowered, *costs_.schedule_of(*candidate.pipeline.rule, fewer));
-  const auto routes = static_cast<int>(candidate.pipeline.placement->routes.size());
-  const bool has_whole_passes = !cuts_passes(s) || request.microbatches > routes;
-  return least_peaks(lowered, *candidate.pipeline.placement, held_activations(candidate),
-                     candidate.pipeline.splits_backward, has_whole_passes);
+  const Placement& placement = *candidate.pipeline.placement;
+  return least_peaks(lowered, placement, held_activations(candidate),
+                     candidate.pipeline.splits_backward,
+                     has_whole_passes(s, request.microbatches, placement));
 }
 
 std::optional<MemoryShortfall> MemoryScreen::shortfall_of(const Candidate& candidate) {

@@ -5,6 +5,7 @@
 #include "planner/search/search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -453,21 +454,9 @@ SearchResult search_named_schedules(const SearchJob& job, const SearchOptions& o
 }  // namespace
 
 std::string_view name_of(PruneReason reason) {
-  switch (reason) {
-    case PruneReason::kStructure:
-      return "structure";
-    case PruneReason::kSchedule:
-      return "schedule";
-    case PruneReason::kMemory:
-      return "memory";
-    case PruneReason::kBound:
-      return "bound";
-    case PruneReason::kDominated:
-      return "dominated";
-    case PruneReason::kTrainer:
-      break;
-  }
-  return "trainer";
+  constexpr std::array<std::string_view, kPruneReasonCount> kNames{
+      "structure", "schedule", "memory", "bound", "dominated", "trainer"};
+  return kNames[static_cast<std::size_t>(reason)];
 }
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/schedule/timing.hpp"
 #include "tests/complaints.hpp"
+#include "tests/core/schedule/schedule_request.hpp"
 
 namespace meshwright {
 namespace {
@@ -25,14 +26,6 @@ std::string artifact(const std::string& file) {
 
 std::string message_of(std::string_view text) {
   return format(diagnostics_of([&] { read_schedule_csv(text, "s", "s.csv"); }).at(0));
-}
-
-ScheduleRequest request_of(int p, int v, int m) {
-  ScheduleRequest request;
-  request.devices = p;
-  request.chunks = v;
-  request.microbatches = m;
-  return request;
 }
 
 // pytorch/pytorch@a2af973f46e7172e0494afebc88090d1a07eae66: dualpipev_4rank_10mb.csv

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/schedule/timing.hpp"
+#include "tests/core/schedule/schedule_request.hpp"
 
 namespace meshwright {
 namespace {
@@ -18,14 +19,6 @@ StageTimes random_times(std::size_t stages, std::mt19937& random) {
     times.backward_weight.emplace_back(ticks(random));
   }
   return times;
-}
-
-ScheduleRequest request_of(int devices, int chunks, int microbatches) {
-  ScheduleRequest request;
-  request.devices = devices;
-  request.chunks = chunks;
-  request.microbatches = microbatches;
-  return request;
 }
 
 // 1F1B on two devices, F = 1, B = 2: the second device waits 1, then runs 3 x 3; the last gradient

@@ -120,7 +120,7 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
   const SearchJob job = small.job();
   CandidateCosts costs(job);
-  double tightest = 0;
+  double tightest = 0, tightest_reduction = 0;
   for (Candidate candidate : small.candidates(kTried)) {
     choose_one_block(candidate);
     const Plan plan = costs.plan_of(candidate);
@@ -133,9 +133,13 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
     ASSERT_LE(bounds.pipeline, simulated);
     ASSERT_LE(bounds.schedule, simulated);
     ASSERT_LE(bounds.candidate, simulated);
+    const Ticks reduction = costs.reduction_bound(candidate);
+    ASSERT_LE(reduction, bounds.candidate) << "the end of the step counts the same collectives";
+    tightest_reduction = std::max(tightest_reduction, ratio(reduction, simulated));
     tightest = std::max(tightest, ratio(bounds.candidate, simulated));
   }
   EXPECT_EQ(tightest, 1.0) << "without a pipeline the bound is the step time";
+  EXPECT_GT(tightest_reduction, 0.5);
 }
 
 TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {

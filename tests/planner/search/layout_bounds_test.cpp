@@ -57,10 +57,13 @@ TEST_P(LayoutBound, IsNeverAboveOverlappedLayers) {
   small.fixed.model_parallelism.routing.overlap = true;
   const SearchJob job = small.job();
   LayoutBounds bounds(job);
+  int below = 0;
   visit_some(space_, [&](const Layout& layout) {
-    const LayerPasses priced = costs_of(small, strategy_of_layers(job, layout)).passes;
-    ASSERT_LE(bounds.times_of(layout).all, total_time(priced, false));
+    const Ticks priced = total_time(costs_of(small, strategy_of_layers(job, layout)).passes, false);
+    ASSERT_LE(bounds.times_of(layout).all, priced);
+    below += bounds.times_of(layout).all < priced ? 1 : 0;
   });
+  EXPECT_EQ(below > 0, std::string(GetParam()) != "llama-3.1-8b");
 }
 
 TEST_P(LayoutBound, CostsOfRecomputedOperatorsFollowFromThoseOfTheLayer) {
