@@ -55,6 +55,9 @@ TEST_P(LayoutBound, IsTheTimeOfThePricedLayers) {
 TEST_P(LayoutBound, IsNeverAboveOverlappedLayers) {
   SmallJob small = job_with(GetParam());
   small.fixed.model_parallelism.routing.overlap = true;
+  // Exchanges between nodes that kernels cannot hide.
+  small.cluster.nodes.begin()->second.port_bandwidth = BytesPerSecond(1e8);
+  small.cost_model = make_device_cost_model(small.cluster);
   const SearchJob job = small.job();
   LayoutBounds bounds(job);
   int below = 0;
