@@ -21,12 +21,6 @@ namespace {
 
 namespace py = nanobind;
 
-constexpr AddCommand* kPythonCommands[]{&plan_command,     &partition_command,   &simulate_command,
-                                        &compare_command,  &fit_command,         &explain_command,
-                                        &report_command,   &local_sweep_command, &validate_command,
-                                        &schedule_command, &show_command,        &export_command,
-                                        &import_command};
-
 /// How long a Ctrl-C waits until it is noticed.
 constexpr std::chrono::milliseconds kSignalInterval{50};
 
@@ -66,7 +60,7 @@ Outcome wait_for(std::future<Outcome>& running) {
 std::tuple<std::string, int, std::string> call(const std::vector<std::string>& arguments) {
   try {
     std::future<Outcome> running =
-        std::async(std::launch::async, [&] { return call_program(kPythonCommands, arguments); });
+        std::async(std::launch::async, [&] { return call_program(kPlanningCommands, arguments); });
     Outcome outcome = wait_for(running);
     return {std::move(outcome.text), outcome.exit_code, std::move(outcome.notes)};
   } catch (const UsageError& error) {

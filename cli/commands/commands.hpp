@@ -33,7 +33,7 @@ AddCommand plan_command, partition_command, simulate_command, run_command, conve
     compare_command, calibrate_command, fit_command, explain_command, report_command, sweep_command,
     validate_command, schedule_command, show_command, export_command, import_command,
     doctor_command, completion_command, man_pages_command;
-/// Without ranks of MPI: for the Python package.
+/// sweep without ranks of MPI.
 AddCommand local_sweep_command;
 
 /// In the order of help, which does not list man-pages: the build calls it.
@@ -42,5 +42,13 @@ inline constexpr AddCommand* kCommands[]{
     &compare_command, &calibrate_command, &fit_command,        &explain_command,  &report_command,
     &sweep_command,   &validate_command,  &schedule_command,   &show_command,     &export_command,
     &import_command,  &doctor_command,    &completion_command, &man_pages_command};
+
+/// Those that need neither kernels nor ranks: of the Python package, and of the program that
+/// `./dev run` builds for them in less time.
+inline constexpr AddCommand* kPlanningCommands[]{
+    &plan_command,     &partition_command, &simulate_command, &compare_command,
+    &fit_command,      &explain_command,   &report_command,   &local_sweep_command,
+    &validate_command, &schedule_command,  &show_command,     &export_command,
+    &import_command};
 
 }  // namespace meshwright

@@ -4,9 +4,10 @@
 
 #include <csignal>
 #include <new>
+#include <string>
 #include <system_error>
+#include <vector>
 
-#include "cli/commands/commands.hpp"
 #include "cli/flags/output_flags.hpp"
 #include "cli/flags/usage_error.hpp"
 #include "cli/program/call_program.hpp"
@@ -38,10 +39,15 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments) {
+int run_program(std::span<AddCommand* const> commands, int argument_count, char** argument_values) {
+  reserve_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the limit of file sizes fails instead
+  std::signal(SIGPIPE, SIG_IGN);  // a progress line that nobody reads does not end a run
+  watch_for_interrupts();
+  const std::vector<std::string> arguments(argument_values + 1, argument_values + argument_count);
   const bool json = asks_for_json(arguments);
   try {
-    return print_outcome(call_program(kCommands, arguments));
+    return print_outcome(call_program(commands, arguments));
   } catch (const UsageError& error) {
     return report_errors("input", error.diagnostics(), json, kExitUsage);
   } catch (const InputError& error) {

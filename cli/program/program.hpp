@@ -1,14 +1,14 @@
-/// The program: parses the command line, runs the command, and turns exceptions into messages and
+/// A program: parses the command line, runs the command, and turns exceptions into messages and
 /// exit codes.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <span>
+
+#include "cli/commands/commands.hpp"
 
 namespace meshwright {
 
-/// `arguments` are those behind the name of the program. Returns the exit code. The only function
-/// that prints results and errors.
-int run_program(const std::vector<std::string>& arguments);
+/// The whole of main(). Returns the exit code. The only function that prints results and errors.
+int run_program(std::span<AddCommand* const> commands, int argument_count, char** argument_values);
 
 }  // namespace meshwright

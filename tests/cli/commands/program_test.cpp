@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/commands/commands.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "core/formats/plan.hpp"
@@ -51,6 +52,21 @@ TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
     EXPECT_GE(examples, 2);
     expect_golden(help.standard_output, "help-" + command + ".txt");
   }
+}
+
+// `./dev run` calls it for the commands that it has.
+TEST_F(Program, PlanningCommandsAreAProgramOfTheirOwn) {
+  const std::string dev = read_file(MESHWRIGHT_SOURCE_DIR "/dev");
+  const std::string_view key = "planning_commands='";
+  const std::size_t begin = dev.find(key) + key.size();
+  const std::vector<std::string> commands =
+      words_of(dev.substr(begin, dev.find('\'', begin) - begin));
+  ASSERT_EQ(commands.size(), std::size(kPlanningCommands) - 1) << "all but sweep";
+  for (const std::string& command : commands)
+    EXPECT_EQ(
+        run_program({.program = MESHWRIGHT_PLANNING_PROGRAM, .arguments = {command, "--help"}})
+            .standard_output,
+        run(command + " --help").standard_output);
 }
 
 // 1F1B, 4 equal devices, F 1, I 1, W 1, 8 micro-batches: (m + p - 1) x 3 = 33.
