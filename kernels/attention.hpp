@@ -51,17 +51,34 @@ struct AttentionShape {
   std::int64_t key_size = 0, value_size = 0;    ///< D, Dv
   float scale = 1;                              ///< usually 1 / sqrt(D)
   float softcap = 0;  ///< scores become softcap tanh(score / softcap) (Gemma 2); 0: none
-  /// A query at position p sees keys at positions <= p, and > p - window unless window is 0.
+  /// A query at position p sees keys at positions <= p, and > p - window unless window is 0. With a
+  /// chunk, it sees no keys before the last multiple of it: one of window and chunk is 0.
   bool causal = true;
-  std::int64_t window = 0;
+  std::int64_t window = 0, chunk = 0;
   std::int64_t first_query = 0, first_key = 0;  ///< position of query 0 and of key 0
   AttentionDropout dropout = {};                ///< none if its probability is 0
 };
+/// Position of the first key that a causal query sees; may be negative.
+[[gnu::always_inline]] constexpr std::int64_t first_key_seen(const AttentionShape& s,
+                                                             std::int64_t query_position) {
+  if (s.chunk > 0) return query_position - query_position % s.chunk;
+  return s.window > 0 ? query_position - s.window + 1 : 0;
+}
+/// Position behind the last causal query that sees a key, of queries before position `end`.
+[[gnu::always_inline]] constexpr std::int64_t end_of_queries(const AttentionShape& s,
+                                                             std::int64_t key_position,
+                                                             std::int64_t end) {
+  const std::int64_t seen = s.chunk > 0    ? key_position - key_position % s.chunk + s.chunk
+                            : s.window > 0 ? key_position + s.window
+                                           : end;
+  return seen < end ? seen : end;
+}
+
 inline void check(const AttentionShape& s) {
   MW_CHECK(s.sequences >= 0 && s.queries >= 0 && s.keys >= 0);
   MW_CHECK(s.heads > 0 && s.key_value_heads > 0 && s.heads % s.key_value_heads == 0);
   MW_CHECK(s.key_size > 0 && s.value_size > 0);
-  MW_CHECK(s.window >= 0);
+  MW_CHECK(s.window >= 0 && s.chunk >= 0 && (s.window == 0 || s.chunk == 0));
   MW_CHECK(s.dropout.mask.probability >= 0 && s.dropout.mask.probability < 1);
 }
 inline void check_queries(const AttentionShape& s, const ConstMatrix& m, std::int64_t size) {

@@ -28,15 +28,20 @@ namespace meshwright {
 std::vector<float> rotary_frequencies(std::int64_t rotated, const RotaryAngles& angles,
                                       std::int64_t sequence_length);
 
-/// table[p][i] = scale (cos, sin) of (first_position + p) * frequency[i]; computed in double.
+/// table[p][i] = factor(p) (cos, sin) of (first_position + p) * frequency[i]; computed in double.
+/// The factor is scale (1 + growth log(1 + floor((first_position + p + 1) / interval))).
 struct RotaryTable {
   std::span<const float> frequencies = {};  ///< [R / 2]
   std::int64_t first_position = 0, positions = 0;
-  float scale = 1;
+  double scale = 1;
+  QueryTemperature temperature = {};
   std::span<float> table = {};  ///< [positions, R / 2, 2]
 };
+constexpr std::int64_t intervals_before(const QueryTemperature& t, std::int64_t position) {
+  return (position + 1) / t.interval;
+}
 inline void check(const RotaryTable& a) {
-  MW_CHECK(a.positions >= 0 && a.first_position >= 0);
+  MW_CHECK(a.positions >= 0 && a.first_position >= 0 && a.temperature.interval > 0);
   check_size(a.table, a.positions * 2 * std::ssize(a.frequencies));
 }
 

@@ -86,9 +86,10 @@ constexpr OperatorWidths widths_of(const EmbeddingLookup& s) {
 enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
 struct Norm {
   NormKind kind = NormKind::kLayerNorm;
-  std::int64_t width = 0;    ///< normalized elements per token; heads * D for query/key norms
-  double epsilon = 1e-5;     ///< added to the variance or the mean of squares
-  double weight_offset = 0;  ///< the factor of an element is weight + weight_offset (Gemma: 1)
+  std::int64_t width = 0;      ///< normalized elements per token; heads * D for query/key norms
+  double epsilon = 1e-5;       ///< added to the variance or the mean of squares
+  double weight_offset = 0;    ///< the factor of an element is weight + weight_offset (Gemma: 1)
+  std::int64_t head_size = 0;  ///< D: every head is normalized separately; 0: all elements together
   friend bool operator==(const Norm&, const Norm&) = default;
 };
 constexpr OperatorWidths widths_of(const Norm& s) {
@@ -122,12 +123,20 @@ struct RotaryAngles {
   double magnitude = 1;  ///< factor of all rotated elements (YaRN, arXiv 2309.00071, section 3.4)
   friend bool operator==(const RotaryAngles&, const RotaryAngles&) = default;
 };
+/// Multiplies queries at position p by 1 + growth log(1 + floor((p + 1) / interval)): Llama 4,
+/// after scalable softmax (arXiv 2501.19399).
+struct QueryTemperature {
+  double growth = 0;
+  std::int64_t interval = 1;  ///< positions
+  friend bool operator==(const QueryTemperature&, const QueryTemperature&) = default;
+};
 struct RotaryEmbedding {
   std::int64_t width = 0;  ///< elements per token read and written (queries and keys)
   /// Rotated elements of each head, the first ones; 0: all of them. The others are copied.
   std::int64_t rotated_per_head = 0;
   RotaryPairs pairs = RotaryPairs::kHalves;
   RotaryAngles angles = {};
+  std::optional<QueryTemperature> temperature = {};  ///< instead of a rotation, of queries only
   friend bool operator==(const RotaryEmbedding&, const RotaryEmbedding&) = default;
 };
 constexpr OperatorWidths widths_of(const RotaryEmbedding&) { return {}; }
@@ -136,9 +145,12 @@ struct Attention {  ///< softmax(Q K^T) V, without its projections
   std::int64_t key_size = 0, value_size = 0;  ///< D of queries and keys, D of values
   bool causal = true;
   std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
-  double dropout = 0;                  ///< dropout probability of the attention weights
-  std::optional<double> scale = {};    ///< of the scores; absent: 1 / sqrt(key_size)
-  double softcap = 0;                  ///< scores become softcap tanh(score / softcap); 0: none
+  /// Positions are divided into chunks of this many, and a query sees keys of its own only (Llama
+  /// 4).
+  std::optional<std::int64_t> chunk = {};
+  double dropout = 0;                ///< dropout probability of the attention weights
+  std::optional<double> scale = {};  ///< of the scores; absent: 1 / sqrt(key_size)
+  double softcap = 0;                ///< scores become softcap tanh(score / softcap); 0: none
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 constexpr OperatorWidths widths_of(const Attention& s) {
@@ -214,12 +226,14 @@ constexpr OperatorWidths widths_of(const Router& s) {
 struct TokenDispatch {  ///< sends tokens to their experts: all-to-all over the expert ranks
   std::int64_t width = 0;
   int experts_per_token = 0;
+  bool weighted = false;  ///< by router scores, instead of the outputs of the experts (Llama 4)
   friend bool operator==(const TokenDispatch&, const TokenDispatch&) = default;
 };
 constexpr OperatorWidths widths_of(const TokenDispatch&) { return {}; }
-struct TokenCombine {  ///< returns expert outputs and sums them, weighted by router scores
+struct TokenCombine {  ///< returns expert outputs and sums them
   std::int64_t width = 0;
   int experts_per_token = 0;
+  bool weighted = true;  ///< by router scores
   friend bool operator==(const TokenCombine&, const TokenCombine&) = default;
 };
 constexpr OperatorWidths widths_of(const TokenCombine& s) {

@@ -42,12 +42,24 @@ LocalAttention local_attention(const Attention& attention, const ShardedOperator
 }
 
 /// Average number of visible keys per query. Causal with window w (default: T): w - w^2 / 2T, i.e.
-/// T / 2 without a window. Context parallelism balances the causal triangle over its ranks.
+/// T / 2 without a window. With chunks of c, of which the last has r: (T - r) c / T + r^2 / T, or
+/// half of it. Context parallelism balances the causal triangle over its ranks.
 double mean_keys(const Attention& attention, std::int64_t sequence_length) {
   const auto keys = static_cast<double>(sequence_length);
+  if (attention.chunk && *attention.chunk < sequence_length) {
+    const auto chunk = static_cast<double>(*attention.chunk);
+    const auto rest = static_cast<double>(sequence_length % *attention.chunk);
+    const double seen = ((keys - rest) * chunk + rest * rest) / keys;
+    return attention.causal ? seen / 2 : seen;
+  }
   const double window =
       std::min(keys, static_cast<double>(attention.window.value_or(sequence_length)));
   return attention.causal ? window - window * window / (2 * keys) : window;
+}
+
+/// The most keys that a query sees.
+std::int64_t most_keys(const Attention& attention, std::int64_t keys) {
+  return std::min({keys, attention.window.value_or(keys), attention.chunk.value_or(keys)});
 }
 
 /// Forward: QK^T and PV; backward: QK^T again, then dV, dP, dQ, dK.
@@ -57,7 +69,7 @@ Kernel fused_kernel(const Attention& attention, const OperatorProgram& program) 
   Kernel kernel = program.kernel(KernelKind::kAttention, Routine::kAttention);
   kernel.batch = shard.sequences * shape.heads;
   kernel.m = shape.queries;
-  kernel.n = std::min(shape.keys, attention.window.value_or(shape.keys));
+  kernel.n = most_keys(attention, shape.keys);
   kernel.k = attention.key_size;
   kernel.value_size = attention.value_size;
   kernel.causal = attention.causal;
@@ -385,9 +397,8 @@ void backward_input(const Attention& attention, OperatorProgram& program) {
 }
 
 double multiply_adds(const Attention& attention, std::int64_t sequence_length) {
-  const std::int64_t keys = std::min(sequence_length, attention.window.value_or(sequence_length));
   return static_cast<double>(attention.heads * (attention.key_size + attention.value_size)) *
-         static_cast<double>(keys);
+         static_cast<double>(most_keys(attention, sequence_length));
 }
 
 AttentionBytes attention_bytes(const Attention& a, const ShardShape& shard) {

@@ -55,8 +55,9 @@ std::vector<QueryRun> query_runs(const OperatorPass& pass) {
 bool meet(const Attention& attention, const QueryRun& queries, const KeyRun& keys) {
   if (!attention.causal) return true;
   if (keys.first_position >= queries.first_position + queries.length) return false;
-  return !attention.window ||
-         keys.first_position + keys.length > queries.first_position - *attention.window + 1;
+  const AttentionShape shape{.window = attention.window.value_or(0),
+                             .chunk = attention.chunk.value_or(0)};
+  return keys.first_position + keys.length > first_key_seen(shape, queries.first_position);
 }
 
 AttentionShape call_shape(const OperatorPass& pass, const Attention& attention,
@@ -74,6 +75,7 @@ AttentionShape call_shape(const OperatorPass& pass, const Attention& attention,
           .softcap = static_cast<float>(attention.softcap),
           .causal = attention.causal,
           .window = attention.window.value_or(0),
+          .chunk = attention.chunk.value_or(0),
           .first_query = queries.first_position,
           .first_key = keys.first_position,
           .dropout = {.mask = pass.dropout_mask(attention.dropout),

@@ -84,7 +84,7 @@ NormAtWork normalize(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const std::vector<TensorId>& parameters = pass.op().parameters;
   const ConstVector weight = weight_of(pass);
   NormAtWork work;
-  work.groups = weight.empty() ? 1 : x.columns / weight.size;
+  work.groups = norm.head_size > 0 ? x.columns / norm.head_size : 1;
   const std::int64_t count = x.rows * work.groups;
   work.inverse_deviation = pass.rank.numbers(count);
   if (norm.kind == NormKind::kLayerNorm) work.mean = pass.rank.numbers(count);

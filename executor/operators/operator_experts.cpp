@@ -30,6 +30,30 @@ std::span<T> slots_of(std::vector<T>& per_slot, const Block& tokens, std::int64_
                                      static_cast<std::size_t>(tokens.size() * copies));
 }
 
+/// Factors of the rows that an operator handles; none if it does not weigh them.
+template <class Shape>
+std::span<const float> weights_of(const Shape& shape, Routing& routing, const Block& tokens) {
+  if (!shape.weighted) return {};
+  return slots_of(routing.weights, tokens, shape.experts_per_token);
+}
+
+/// Gradients of the routing weights, from both sides of their product.
+struct WeighedRows {
+  ConstMatrix tokens, rows;  ///< of this rank; routed; one of them is a gradient
+};
+template <class Shape>
+void make_weight_gradients(OperatorPass& pass, const Shape& shape, const WeighedRows& factors,
+                           const Block& tokens) {
+  Routing& routing = routing_of(pass, pass.input(1));
+  routing.weight_gradients.assign(routing.weights.size(), 0.0F);
+  pass.rank.run(pass.rank.kernels.combine_weight_gradient,
+                {.dy = factors.tokens,
+                 .x = factors.rows,
+                 .index = routing.row_of_slot,
+                 .copies = shape.experts_per_token,
+                 .dweights = slots_of(routing.weight_gradients, tokens, shape.experts_per_token)});
+}
+
 /// A parameter of the router other than its matrix; -1: none.
 TensorId router_parameter(const OperatorPass& pass, std::string_view name) {
   for (const TensorId id : pass.op().parameters)
@@ -165,6 +189,7 @@ void forward(OperatorPass& pass, const TokenDispatch& dispatch) {
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = rows_of(x, own.begin, own.size()),
                                                 .index = routing.slot_of_row,
                                                 .copies = dispatch.experts_per_token,
+                                                .scales = weights_of(dispatch, routing, own),
                                                 .y = rows});
   round_outgoing(pass, rows);
 }
@@ -172,7 +197,11 @@ void forward(OperatorPass& pass, const TokenDispatch& dispatch) {
 void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
   const Matrix x = pass.value(pass.input(0));
   const Block own = dispatched_rows(pass, x);
-  const Routing& routing = routing_of(pass, pass.input(1));
+  Routing& routing = routing_of(pass, pass.input(1));
+  if (dispatch.weighted)
+    make_weight_gradients(
+        pass, dispatch,
+        {.tokens = rows_of(x, own.begin, own.size()), .rows = pass.gradient(pass.output())}, own);
   const bool is_complete = own.size() == x.rows;  // else completed by gather_dispatched()
   OwnedMatrix sum = is_complete
                         ? pass.temporary(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype)
@@ -181,6 +210,7 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
   pass.rank.run(pass.rank.kernels.combine_rows, {.x = pass.gradient(pass.output()),
                                                  .index = routing.row_of_slot,
                                                  .copies = dispatch.experts_per_token,
+                                                 .weights = weights_of(dispatch, routing, own),
                                                  .y = rows_of(sum.view(), own.begin, own.size())});
   if (is_complete)
     pass.add_gradient(pass.input(0), sum.view());
@@ -268,33 +298,26 @@ void forward(OperatorPass& pass, const TokenCombine& combine) {
   const Block own = dispatched_rows(pass, scores);
   Routing& routing = routing_of(pass, pass.input(1));
   const Matrix y = pass.make_value(pass.output(), scores.rows);
-  pass.rank.run(pass.rank.kernels.combine_rows,
-                {.x = rows,
-                 .index = routing.row_of_slot,
-                 .copies = combine.experts_per_token,
-                 .weights = slots_of(routing.weights, own, combine.experts_per_token),
-                 .y = rows_of(y, own.begin, own.size())});
+  pass.rank.run(pass.rank.kernels.combine_rows, {.x = rows,
+                                                 .index = routing.row_of_slot,
+                                                 .copies = combine.experts_per_token,
+                                                 .weights = weights_of(combine, routing, own),
+                                                 .y = rows_of(y, own.begin, own.size())});
 }
 
 void backward_input(OperatorPass& pass, const TokenCombine& combine) {
-  const Matrix rows = pass.value(pass.input(0)), scores = pass.value(pass.input(1));
-  const Block own = dispatched_rows(pass, scores);
+  const Block own = dispatched_rows(pass, pass.value(pass.input(1)));
   Routing& routing = routing_of(pass, pass.input(1));
-  const std::int64_t copies = combine.experts_per_token;
   const Matrix dy = rows_of(pass.gradient(pass.output()), own.begin, own.size());
-  routing.weight_gradients.assign(routing.weights.size(), 0.0F);
-  pass.rank.run(pass.rank.kernels.combine_weight_gradient,
-                {.dy = dy,
-                 .x = rows,
-                 .index = routing.row_of_slot,
-                 .copies = copies,
-                 .dweights = slots_of(routing.weight_gradients, own, copies)});
+  if (combine.weighted)
+    make_weight_gradients(pass, combine, {.tokens = dy, .rows = pass.value(pass.input(0))}, own);
   const Matrix drows =
-      pass.make(pass.input(0), Form::kGradient, rows.rows, rows.columns, pass.rank.dtype);
+      pass.make(pass.input(0), Form::kGradient,
+                static_cast<std::int64_t>(routing.slot_of_row.size()), dy.columns, pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = dy,
                                                 .index = routing.slot_of_row,
-                                                .copies = copies,
-                                                .scales = slots_of(routing.weights, own, copies),
+                                                .copies = combine.experts_per_token,
+                                                .scales = weights_of(combine, routing, own),
                                                 .y = drows});
   round_outgoing(pass, drows);
 }

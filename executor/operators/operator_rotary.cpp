@@ -25,13 +25,16 @@ void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Tur
             bool inverse) {
   const RotaryEmbedding& rotary = *turned.rotary;
   const std::vector<float> frequencies =
-      rotary_frequencies(turned.count, rotary.angles, pass.rank.strategy.sequence_length);
+      rotary.temperature
+          ? std::vector<float>(static_cast<std::size_t>(turned.count / 2))
+          : rotary_frequencies(turned.count, rotary.angles, pass.rank.strategy.sequence_length);
   OwnedMatrix table = pass.rank.numbers(pass.rank.strategy.sequence_length * turned.count);
   pass.rank.run(pass.rank.kernels.rotary_table,
                 {.frequencies = frequencies,
                  .first_position = 0,
                  .positions = pass.rank.strategy.sequence_length,
-                 .scale = static_cast<float>(rotary.angles.magnitude),
+                 .scale = rotary.angles.magnitude,
+                 .temperature = rotary.temperature.value_or(QueryTemperature()),
                  .table = table.floats()});
   pass.rank.run(pass.rank.kernels.rotary, {.x = x,
                                            .y = y,

@@ -17,10 +17,9 @@ struct KeyRange {
 MESHWRIGHT_INLINE KeyRange visible_keys(const AttentionShape& s, std::int64_t query,
                                         std::int64_t first_key, std::int64_t keys) {
   if (!s.causal) return {0, keys};
-  // The query's position relative to the first key of the tile.
-  const std::int64_t position = s.first_query + query - s.first_key - first_key;
-  const std::int64_t end = smaller(keys, position + 1);
-  const std::int64_t oldest = s.window == 0 ? 0 : position - s.window + 1;
+  const std::int64_t at_query = s.first_query + query, tile = s.first_key + first_key;
+  const std::int64_t end = smaller(keys, at_query - tile + 1);
+  const std::int64_t oldest = first_key_seen(s, at_query) - tile;
   const std::int64_t first = oldest > 0 ? smaller(oldest, keys) : 0;
   return {first, end > first ? end : first};
 }
@@ -30,9 +29,8 @@ MESHWRIGHT_INLINE bool any_visible(const AttentionShape& s, std::int64_t query,
                                    std::int64_t queries, std::int64_t first_key,
                                    std::int64_t keys) {
   if (!s.causal) return true;
-  const std::int64_t offset = s.first_query + query - s.first_key - first_key;
-  if (offset + queries - 1 < 0) return false;
-  return s.window == 0 || offset - s.window + 1 < keys;
+  const std::int64_t at_query = s.first_query + query, tile = s.first_key + first_key;
+  return at_query + queries - 1 >= tile && first_key_seen(s, at_query) < tile + keys;
 }
 
 MESHWRIGHT_INLINE void cap_scores(float* scores, std::int64_t count, float cap) {

@@ -7,8 +7,8 @@ namespace meshwright::cuda {
 
 __device__ inline bool sees(const AttentionShape& s, std::int64_t query, std::int64_t key) {
   if (!s.causal) return true;
-  const std::int64_t distance = (s.first_query + query) - (s.first_key + key);
-  return distance >= 0 && (s.window == 0 || distance < s.window);
+  const std::int64_t at_query = s.first_query + query, at_key = s.first_key + key;
+  return at_key <= at_query && at_key >= first_key_seen(s, at_query);
 }
 
 struct Range {
@@ -21,20 +21,16 @@ __device__ inline std::int64_t clamped(std::int64_t value, std::int64_t low, std
 /// first one furthest back.
 __device__ inline Range keys_seen(const AttentionShape& s, std::int64_t first, std::int64_t last) {
   if (!s.causal) return {0, s.keys};
-  const std::int64_t offset = s.first_query - s.first_key;
-  const std::int64_t end = clamped(offset + last + 1, 0, s.keys);
-  const std::int64_t begin = s.window == 0 ? 0 : clamped(offset + first - s.window + 1, 0, end);
-  return {begin, end};
+  const std::int64_t end = clamped(s.first_query - s.first_key + last + 1, 0, s.keys);
+  return {clamped(first_key_seen(s, s.first_query + first) - s.first_key, 0, end), end};
 }
 /// Queries that see at least one key of [first, last].
 __device__ inline Range queries_seeing(const AttentionShape& s, std::int64_t first,
                                        std::int64_t last) {
   if (!s.causal) return {0, s.queries};
-  const std::int64_t offset = s.first_key - s.first_query;
-  const std::int64_t begin = clamped(offset + first, 0, s.queries);
-  const std::int64_t end =
-      s.window == 0 ? s.queries : clamped(offset + last + s.window, begin, s.queries);
-  return {begin, end};
+  const std::int64_t begin = clamped(s.first_key - s.first_query + first, 0, s.queries);
+  const std::int64_t end = end_of_queries(s, s.first_key + last, s.first_query + s.queries);
+  return {begin, clamped(end - s.first_query, begin, s.queries)};
 }
 
 __device__ inline std::int64_t statistic_of(const AttentionShape& s, std::int64_t sequence,

@@ -53,10 +53,11 @@ enum Tensor : std::int64_t {
 };
 
 bool fits(const ConstMatrix& m) { return m.dtype == Dtype::kBf16 && has_aligned_rows(m); }
-/// No window, dropout or softcap, and if causal, the first query and key at the same position.
+/// No window, chunks, dropout or softcap, and if causal, the first query and key at the same
+/// position.
 bool fits(const AttentionShape& s) {
   return s.queries > 0 && s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 &&
-         s.key_size <= 128 && s.value_size <= 128 && s.window == 0 &&
+         s.key_size <= 128 && s.value_size <= 128 && s.window == 0 && s.chunk == 0 &&
          s.dropout.mask.probability == 0 && s.softcap == 0 &&
          (!s.causal || s.first_query == s.first_key);
 }

@@ -189,8 +189,8 @@ __device__ inline bool all_visible(const AttentionShape& s, std::int64_t query, 
                                    std::int64_t key) {
   if (key + kTile > s.keys || query + rows > s.queries) return false;
   if (!s.causal) return true;
-  const std::int64_t offset = s.first_query + query - s.first_key - key;  // of the first pair
-  return offset - (kTile - 1) >= 0 && (s.window == 0 || offset + rows - 1 < s.window);
+  const std::int64_t at_query = s.first_query + query, at_key = s.first_key + key;
+  return at_key + kTile - 1 <= at_query && at_key >= first_key_seen(s, at_query + rows - 1);
 }
 
 /// Sets the scores of masked keys to -infinity.

@@ -5,15 +5,18 @@ namespace {
 
 __global__ void table_kernel(const float* frequencies, const std::int64_t pairs,
                              const std::int64_t first_position, const std::int64_t count,
-                             const double scale, float* table) {
+                             const double scale, const QueryTemperature temperature, float* table) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const double angle =
-      static_cast<double>(first_position + i / pairs) * static_cast<double>(frequencies[i % pairs]);
+  const std::int64_t position = first_position + i / pairs;
+  const double angle = static_cast<double>(position) * static_cast<double>(frequencies[i % pairs]);
+  const double factor =
+      scale * (1 + temperature.growth *
+                       log1p(static_cast<double>(intervals_before(temperature, position))));
   double sine, cosine;
   sincos(angle, &sine, &cosine);
-  table[2 * i] = static_cast<float>(scale * cosine);
-  table[2 * i + 1] = static_cast<float>(scale * sine);
+  table[2 * i] = static_cast<float>(factor * cosine);
+  table[2 * i + 1] = static_cast<float>(factor * sine);
 }
 
 struct RotaryWork {
@@ -136,8 +139,7 @@ void run(const Launch& launch, const RotaryTable& a) {
   const std::int64_t count = a.positions * pairs;
   if (count == 0) return;
   table_kernel<<<grid_of(ceil_divide(count, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
-      a.frequencies.data(), pairs, a.first_position, count, static_cast<double>(a.scale),
-      a.table.data());
+      a.frequencies.data(), pairs, a.first_position, count, a.scale, a.temperature, a.table.data());
   check_launch();
 }
 

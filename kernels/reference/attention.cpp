@@ -32,8 +32,8 @@ void for_each_query(const AttentionShape& s, const Body& body) {
 
 bool sees(const AttentionShape& s, std::int64_t query, std::int64_t key) {
   if (!s.causal) return true;
-  const std::int64_t distance = (s.first_query + query) - (s.first_key + key);
-  return distance >= 0 && (s.window == 0 || distance < s.window);
+  const std::int64_t at_query = s.first_query + query, at_key = s.first_key + key;
+  return at_key <= at_query && at_key >= first_key_seen(s, at_query);
 }
 
 /// scale q . k for all keys; -infinity where the query does not see the key.

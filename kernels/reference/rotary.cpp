@@ -7,13 +7,16 @@ namespace meshwright::reference {
 
 void run(const Launch&, const RotaryTable& a) {
   const std::int64_t pairs = std::ssize(a.frequencies);
-  for (std::int64_t p = 0; p < a.positions; ++p)
+  for (std::int64_t p = 0; p < a.positions; ++p) {
+    const std::int64_t position = a.first_position + p;
+    const auto intervals = static_cast<double>(intervals_before(a.temperature, position));
+    const double factor = a.scale * (1 + a.temperature.growth * std::log1p(intervals));
     for (std::int64_t i = 0; i < pairs; ++i) {
-      const double angle =
-          static_cast<double>(a.first_position + p) * double{get(a.frequencies, i)};
-      get(a.table, 2 * (p * pairs + i)) = static_cast<float>(double{a.scale} * std::cos(angle));
-      get(a.table, 2 * (p * pairs + i) + 1) = static_cast<float>(double{a.scale} * std::sin(angle));
+      const double angle = static_cast<double>(position) * double{get(a.frequencies, i)};
+      get(a.table, 2 * (p * pairs + i)) = static_cast<float>(factor * std::cos(angle));
+      get(a.table, 2 * (p * pairs + i) + 1) = static_cast<float>(factor * std::sin(angle));
     }
+  }
 }
 
 namespace {

@@ -21,13 +21,24 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
                                                           .output_widths = {queries, keys, keys}},
                                                          input);
   Heads heads{projected[0], projected[1], projected[2]};
-  if (a.query_key_norm != QueryKeyNorm::kNone) {
+  if (a.query_key_norm != QueryKeyNorm::kNone && layer.query_key_norm) {
+    NormShape shape = config.norm;
+    shape.weighted = a.query_key_norm != QueryKeyNorm::kUnweightedPerHead;
+    const bool per_head = a.query_key_norm != QueryKeyNorm::kAllHeads;
     const auto norm = [&](std::string_view name, TensorId unnormed, std::int64_t width) {
-      const bool per_head = a.query_key_norm == QueryKeyNorm::kPerHead;
-      return writer.head_norm(name, unnormed, config.norm, width, per_head ? a.head_size : width);
+      return writer.head_norm(name, unnormed, shape, width, per_head ? a.head_size : 0);
     };
     heads.queries = norm("attention.query_norm", heads.queries, queries);
     heads.keys = norm("attention.key_norm", heads.keys, keys);
+  }
+  if (layer.temperature) {
+    const TensorId scaled = writer.activation("attention.scaled_query",
+                                              {.width = queries, .cut = ActivationCut::kFeatures});
+    writer.add("attention.temperature",
+               {.shape = RotaryEmbedding{.width = queries, .temperature = layer.temperature},
+                .inputs = {heads.queries},
+                .outputs = {scaled}});
+    heads.queries = scaled;
   }
   if (!a.rotary || !layer.rotary) return heads;
   const Heads rotated{
@@ -134,6 +145,7 @@ TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
                                  .value_size = a.value_size,
                                  .causal = a.causal,
                                  .window = layer.window,
+                                 .chunk = layer.chunk,
                                  .dropout = a.dropout,
                                  .scale = layer.score_scale ? layer.score_scale : a.scale,
                                  .softcap = a.softcap},

@@ -88,15 +88,21 @@ TensorId write_expert_linear(GraphWriter& writer, const ExpertsConfig& e,
   return output;
 }
 
-/// Dispatch, two grouped GEMMs around a gated activation, and the weighted sum of K outputs. The
-/// sum saves the outputs of the experts: the gradient of a routing weight needs them.
+/// Dispatch, two grouped GEMMs around a gated activation, and the sum of K outputs. What is
+/// weighted is saved, inputs or outputs of the experts: the gradient of a routing weight needs
+/// them.
 TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsConfig& e,
                        TensorId input) {
   const TensorId scores = write_router(writer, hidden, e, input);
   const TensorId rows = writer.activation("experts.rows", {.width = hidden, .routed = true});
-  writer.add("experts.dispatch", {.shape = TokenDispatch{hidden, e.experts_per_token},
-                                  .inputs = {input, scores},
-                                  .outputs = {rows}});
+  const auto kept_if = [](bool weighted, TensorId tensor) {
+    return weighted ? std::vector{tensor} : std::vector<TensorId>{};
+  };
+  writer.add("experts.dispatch",
+             {.shape = TokenDispatch{hidden, e.experts_per_token, e.weighted_inputs},
+              .inputs = {input, scores},
+              .outputs = {rows},
+              .kept = kept_if(e.weighted_inputs, input)});
   const TensorId raised =
       write_expert_linear(writer, e, {"experts.gate_up", hidden, 2 * e.width}, rows);
   const TensorId activated = writer.activation(
@@ -108,10 +114,11 @@ TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsCo
   const TensorId lowered =
       write_expert_linear(writer, e, {"experts.down", e.width, hidden, LinearCut::kRow}, activated);
   const TensorId combined = writer.activation("experts.combine", {.width = hidden});
-  writer.add("experts.combine", {.shape = TokenCombine{hidden, e.experts_per_token},
-                                 .inputs = {lowered, scores},
-                                 .outputs = {combined},
-                                 .kept = {lowered}});
+  writer.add("experts.combine",
+             {.shape = TokenCombine{hidden, e.experts_per_token, !e.weighted_inputs},
+              .inputs = {lowered, scores},
+              .outputs = {combined},
+              .kept = kept_if(!e.weighted_inputs, lowered)});
   return combined;
 }
 

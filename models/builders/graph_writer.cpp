@@ -87,14 +87,17 @@ TensorId GraphWriter::norm(std::string_view name, TensorId input, const NormShap
 }
 
 TensorId GraphWriter::head_norm(std::string_view name, TensorId input, const NormShape& shape,
-                                std::int64_t width, std::int64_t normed) {
-  const TensorId weight = parameter(fmt::format("{}.weight", name),
-                                    {.shape = {normed}, .initial_value = 1 - shape.offset});
+                                std::int64_t width, std::int64_t head_size) {
+  std::vector<TensorId> parameters;
+  if (shape.weighted)
+    parameters.push_back(parameter(
+        fmt::format("{}.weight", name),
+        {.shape = {head_size > 0 ? head_size : width}, .initial_value = 1 - shape.offset}));
   const TensorId output = activation(name, {.width = width, .cut = ActivationCut::kFeatures});
-  add(name, {.shape = Norm{NormKind::kRmsNorm, width, shape.epsilon, shape.offset},
+  add(name, {.shape = Norm{NormKind::kRmsNorm, width, shape.epsilon, shape.offset, head_size},
              .inputs = {input},
              .outputs = {output},
-             .parameters = {weight},
+             .parameters = std::move(parameters),
              .kept = {input}});
   return output;
 }

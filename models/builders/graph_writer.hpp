@@ -43,10 +43,9 @@ class GraphWriter {
   };
   Lookup lookup(std::string_view name, EmbeddingLookup shape, ParameterCut cut);
   TensorId norm(std::string_view name, TensorId input, const NormShape& shape, std::int64_t width);
-  /// RMS norm of every `normed` features, which share one weight vector: of a head, or of all
-  /// heads.
+  /// RMS norm of queries or keys: of every head, with the same weights, or (0) of all together.
   TensorId head_norm(std::string_view name, TensorId input, const NormShape& shape,
-                     std::int64_t width, std::int64_t normed);
+                     std::int64_t width, std::int64_t head_size);
   /// factor * input; the input if the factor is 1.
   TensorId scale(std::string_view name, TensorId input, double factor, std::int64_t width);
   std::vector<TensorId> linears(const LinearSpec& spec, TensorId input);

@@ -33,8 +33,9 @@ struct LatentAttention {
 /// RMS norm of queries and keys before their rotation.
 enum class QueryKeyNorm : std::uint8_t {
   kNone,
-  kPerHead,  ///< of every head: Qwen3
-  kAllHeads  ///< of all heads together: OLMo 2
+  kPerHead,            ///< of every head: Qwen3
+  kUnweightedPerHead,  ///< the same without weights: Llama 4
+  kAllHeads            ///< of all heads together: OLMo 2
 };
 
 struct AttentionConfig {
@@ -75,7 +76,8 @@ struct ExpertsConfig {
   ActivationKind activation = ActivationKind::kSwiGlu;
   double limit = 0;  ///< of a clamped activation
   RouterScore score = RouterScore::kSoftmax;
-  bool normalized = true;  ///< the weights of the chosen experts sum to `scale`
+  bool weighted_inputs = false;  ///< the scores scale inputs of the experts, not outputs (Llama 4)
+  bool normalized = true;        ///< the weights of the chosen experts sum to `scale`
   double scale = 1;
   int groups = 1, chosen_groups = 1, scores_per_group = 0;  ///< as in Router
 };
@@ -83,10 +85,13 @@ struct ExpertsConfig {
 /// Settings that can differ from layer to layer.
 struct LayerConfig {
   std::optional<std::int64_t> window;  ///< sliding-window size; nullopt: full attention
+  std::optional<std::int64_t> chunk;   ///< of positions that see each other; nullopt: no chunks
   bool uses_experts = false;
-  bool rotary = true;                  ///< false: no positions in this layer (SmolLM3)
-  std::optional<RotaryAngles> angles;  ///< instead of those of the model (Gemma 3)
-  std::optional<double> score_scale;   ///< instead of that of the model (GPT-2)
+  bool rotary = true;                           ///< false: no positions in this layer (SmolLM3)
+  std::optional<RotaryAngles> angles;           ///< instead of those of the model (Gemma 3)
+  std::optional<double> score_scale;            ///< instead of that of the model (GPT-2)
+  std::optional<QueryTemperature> temperature;  ///< of a layer without positions (Llama 4)
+  bool query_key_norm = true;                   ///< false: none in this layer
 };
 
 /// y = x + f(x) of attention and feed-forward layer with norms N:

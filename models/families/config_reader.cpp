@@ -163,6 +163,12 @@ bool ConfigReader::flag(std::string_view key, bool absent) {
   return absent;
 }
 
+bool ConfigReader::is_set(std::string_view key, bool absent) {
+  const json* value = find(key);
+  if (value != nullptr && value->is_number_integer()) return value->get<std::int64_t>() != 0;
+  return flag(key, absent);
+}
+
 double ConfigReader::share(std::string_view key, double absent) {
   return number_if([](double v) { return v > 0 && v <= 1; }, key, absent,
                    "greater than 0 and at most 1");

@@ -52,6 +52,8 @@ class ConfigReader {
   /// A whole number from 0 to `most`; null is 0.
   std::int64_t count(std::string_view key, std::int64_t absent, std::int64_t most);
   bool flag(std::string_view key, bool absent);
+  /// True or false, or a whole number that stands for it.
+  bool is_set(std::string_view key, bool absent);
   /// A dropout probability in [0, 1).
   double dropout(std::string_view key, double absent);
   /// A number in (0, 1].

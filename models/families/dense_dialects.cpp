@@ -18,22 +18,6 @@ void read_granite_factors(ConfigReader& reader, TransformerConfig& config) {
   config.attention.scale = reader.positive("attention_multiplier", 1);
 }
 
-/// SmolLM3: layers without positions, a list of 0 and 1 or every N-th layer.
-void read_layers_without_positions(ConfigReader& reader, TransformerConfig& config) {
-  constexpr std::int64_t kInterval = 4;
-  const std::vector<std::int64_t> rotates = reader.counts("no_rope_layers", 1);
-  const std::int64_t interval = reader.dimension("no_rope_layer_interval", kInterval, kMostLayers);
-  if (!rotates.empty() && rotates.size() != config.layers.size())
-    reader.complain(
-        "no_rope_layers",
-        fmt::format("expected {} entries, got {}", config.layers.size(), rotates.size()),
-        "give one entry per layer: 0 for a layer without positions");
-  if (!reader.is_clean()) return;
-  for (std::size_t i = 0; i < config.layers.size(); ++i)
-    config.layers[i].rotary =
-        rotates.empty() ? (static_cast<std::int64_t>(i) + 1) % interval != 0 : rotates[i] == 1;
-}
-
 /// Llama and what differs from it by biases, norms of queries and keys, windows and factors.
 TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_gated_decoder(family, reader);

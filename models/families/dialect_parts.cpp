@@ -127,15 +127,16 @@ std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
       static_cast<std::size_t>(reader.dimension(key, absent, kMostLayers)));
 }
 
-std::vector<std::string> read_layer_types(ConfigReader& reader, std::size_t layers) {
+std::vector<std::string> read_layer_types(ConfigReader& reader, std::size_t layers,
+                                          std::string_view limited) {
   std::vector<std::string> types = reader.strings("layer_types");
   if (!types.empty() && types.size() != layers)
     reader.complain("layer_types", fmt::format("expected {} entries, got {}", layers, types.size()),
                     "give one entry per layer");
   for (const std::string& type : types)
-    if (type != "full_attention" && type != "sliding_attention")
+    if (type != "full_attention" && type != limited)
       reader.complain("layer_types", fmt::format("'{}' is not supported", type),
-                      "use full_attention or sliding_attention");
+                      fmt::format("use full_attention or {}", limited));
   return types;
 }
 
@@ -156,6 +157,21 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
     if (!types.empty()) slides = types[i] == "sliding_attention";
     if (slides) layers[i].window = window;
   }
+}
+
+void read_layers_without_positions(ConfigReader& reader, TransformerConfig& config) {
+  constexpr std::int64_t kInterval = 4;
+  const std::vector<std::int64_t> rotates = reader.counts("no_rope_layers", 1);
+  const std::int64_t interval = reader.dimension("no_rope_layer_interval", kInterval, kMostLayers);
+  if (!rotates.empty() && rotates.size() != config.layers.size())
+    reader.complain(
+        "no_rope_layers",
+        fmt::format("expected {} entries, got {}", config.layers.size(), rotates.size()),
+        "give one entry per layer: 0 for a layer without positions");
+  if (!reader.is_clean()) return;
+  for (std::size_t i = 0; i < config.layers.size(); ++i)
+    config.layers[i].rotary =
+        rotates.empty() ? (static_cast<std::int64_t>(i) + 1) % interval != 0 : rotates[i] == 1;
 }
 
 void read_padding(const Family& family, ConfigReader& reader, TransformerConfig& config) {

@@ -87,8 +87,12 @@ std::int64_t read_rotated_size(ConfigReader& reader, std::string_view key, std::
 /// DeepSeek multiplies attention scores by the square of YaRN's mscale_all_dim magnitude.
 double yarn_score_factor(ConfigReader& reader);
 
-/// Entries of `layer_types`, full_attention or sliding_attention: one per layer, or none.
-std::vector<std::string> read_layer_types(ConfigReader& reader, std::size_t layers);
+/// Layers without positions: a list of 0 and 1, or every N-th layer (SmolLM3, Llama 4).
+void read_layers_without_positions(ConfigReader& reader, TransformerConfig& config);
+
+/// Entries of `layer_types`, full_attention or `limited`: one per layer, or none.
+std::vector<std::string> read_layer_types(ConfigReader& reader, std::size_t layers,
+                                          std::string_view limited = "sliding_attention");
 
 /// Layers with sliding-window attention: those listed in `layer_types`, else by the rule of the
 /// model type (Mistral, Mixtral: all; Qwen: from max_window_layers on, if use_sliding_window;

@@ -203,7 +203,71 @@ TransformerConfig read_glm_experts(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-constexpr std::array<Family, 9> kExpertFamilies{
+/// Llama 4: layers without positions see all keys, the others those of their chunk.
+void read_llama4_attention(ConfigReader& reader, TransformerConfig& config) {
+  AttentionConfig& a = config.attention;
+  a.pairs = RotaryPairs::kNeighbors;
+  a.projection_bias = a.output_bias = reader.flag("attention_bias", false);
+  if (reader.flag("use_qk_norm", true)) a.query_key_norm = QueryKeyNorm::kUnweightedPerHead;
+  read_layers_without_positions(reader, config);
+  constexpr std::int64_t kChunk = 8192, kInterval = 8192;
+  constexpr double kGrowth = 0.1;
+  const std::optional<std::int64_t> chunk =
+      reader.optional_dimension("attention_chunk_size", kChunk);
+  // Published configurations have a number in place of true.
+  const bool tempered = reader.is_set("attn_temperature_tuning", true);
+  const QueryTemperature temperature{reader.not_negative("attn_scale", kGrowth),
+                                     reader.dimension("floor_scale", kInterval)};
+  const std::vector<std::string> types =
+      read_layer_types(reader, config.layers.size(), "chunked_attention");
+  if (!chunk && std::ranges::find(types, "chunked_attention") != types.end())
+    reader.complain("attention_chunk_size", "missing key, but some layers have chunked attention",
+                    "give the number of positions in a chunk, such as 8192");
+  if (!reader.is_clean()) return;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    layer.query_key_norm = layer.rotary;
+    if (!layer.rotary && tempered) layer.temperature = temperature;
+    if (types.empty() ? layer.rotary : types[i] == "chunked_attention") layer.chunk = chunk;
+  }
+}
+
+/// Layers listed in "moe_layers", or every N-th one.
+void read_llama4_expert_layers(ConfigReader& reader, std::vector<LayerConfig>& layers) {
+  const std::int64_t step = reader.dimension("interleave_moe_layer_step", 1, kMostLayers);
+  if (!reader.has("moe_layers")) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      layers[i].uses_experts = (static_cast<std::int64_t>(i) + 1) % step == 0;
+    return;
+  }
+  for (const std::int64_t layer : reader.counts("moe_layers", kMostLayers))
+    if (static_cast<std::size_t>(layer) < layers.size())
+      layers[static_cast<std::size_t>(layer)].uses_experts = true;
+}
+
+/// The language model of Llama 4: a shared expert beside routed ones, whose inputs are scaled by
+/// the sigmoid of their scores.
+TransformerConfig read_llama4(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_gated_decoder(family, reader);
+  read_grouped_heads(family, reader, config);
+  read_llama4_attention(reader, config);
+  read_rotary(family, reader, config);
+  config.feed_forward.width = reader.dimension("intermediate_size_mlp", family.feed_forward);
+  ExpertsConfig& e = config.experts;
+  e.experts = static_cast<int>(reader.dimension("num_local_experts", family.experts, kMostExperts));
+  e.experts_per_token =
+      read_experts_per_token(reader, "num_experts_per_tok", family.experts_per_token, e.experts);
+  e.width = e.shared_width = reader.dimension("intermediate_size", family.expert_width);
+  e.score = RouterScore::kSigmoid;
+  e.normalized = false;
+  e.weighted_inputs = true;
+  reader.refuse({"output_router_logits"});
+  reader.ignore({"router_jitter_noise", "for_llm_compressor"});  // transformers does not read them
+  read_llama4_expert_layers(reader, config.layers);
+  return config;
+}
+
+constexpr std::array<Family, 10> kExpertFamilies{
     {{.model_type = "deepseek_v2",
       .architecture = "DeepseekV2ForCausalLM",
       .read = read_deepseek,
@@ -284,6 +348,22 @@ constexpr std::array<Family, 9> kExpertFamilies{
       .experts = 384,
       .experts_per_token = 8,
       .expert_width = 2048},
+     {.model_type = "llama4_text",
+      .architecture = "Llama4ForCausalLM",
+      .read = read_llama4,
+      .vocabulary = 202048,
+      .positions = 131072,
+      .hidden = 5120,
+      .layers = 48,
+      .heads = 40,
+      .key_value_heads = 8,
+      .head_size = 128,
+      .feed_forward = 16384,
+      .experts = 16,
+      .experts_per_token = 1,
+      .expert_width = 8192,
+      .norm_epsilon = 1e-5,
+      .rotary_base = 500'000},
      {.model_type = "mixtral",
       .architecture = "MixtralForCausalLM",
       .read = read_experts,

@@ -37,18 +37,21 @@ void read_linear(RotaryKeys& rope) {
 /// Rescales only sequences longer than max_position_embeddings, which no plan has.
 void read_dynamic(RotaryKeys& rope) { rope.keys.positive("factor", 1); }
 
-/// Llama 3.1: long wavelengths are divided by the factor, short ones kept.
+/// Llama 3.1: long wavelengths are divided by the factor, short ones kept; with equal limits (Llama
+/// 4 Scout) there is nothing in between.
 void read_llama3(RotaryKeys& rope) {
   const double factor = rope.keys.positive("factor", 1);
   const double low = rope.keys.positive("low_freq_factor", 1);
   const double high = rope.keys.positive("high_freq_factor", 4);
-  if (high <= low)
+  if (high < low)
     return rope.keys.complain(
         "high_freq_factor",
-        fmt::format("must be greater than low_freq_factor {}, got {}", low, high), "");
+        fmt::format("must not be less than low_freq_factor {}, got {}", low, high), "");
   rope.divide([&](std::int64_t pair) {
     const double turns = rope.original * rope.frequency(pair) / (2 * std::numbers::pi);
-    const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+    const double kept = high > low    ? std::clamp((turns - low) / (high - low), 0.0, 1.0)
+                        : turns < low ? 0.0
+                                      : 1.0;
     return 1 / ((1 - kept) / factor + kept);
   });
 }

@@ -32,7 +32,8 @@ struct FamilyNames {
   std::string_view layer = "model.layers.{}.";
   std::vector<NameRow> rows = {};  ///< before those of kLlamaNames
   FusedHeads fused = FusedHeads::kSideBySide;
-  bool transposed = true;  ///< matrices are [out, in]
+  bool transposed = true;          ///< matrices are [out, in]
+  bool alternating_gates = false;  ///< columns of gate and up in turn, where one tensor has both
 };
 
 const std::vector<NameRow> kLlamaNames{
@@ -91,7 +92,17 @@ const std::vector<FamilyNames>& named_families() {
        .rows = {{"router", {"mlp.router"}},
                 {"attention.sinks", {"self_attn.sinks"}},
                 {"experts.gate_up", {"mlp.experts.gate_up_proj"}},
-                {"experts.down", {"mlp.experts.down_proj"}}}},
+                {"experts.down", {"mlp.experts.down_proj"}}},
+       .alternating_gates = true},
+      {.model_types = {"llama4_text"},
+       .rows = {{"feed_forward.gate_up", {"feed_forward.gate_proj", "feed_forward.up_proj"}},
+                {"feed_forward.down", {"feed_forward.down_proj"}},
+                {"router", {"feed_forward.router"}},
+                {"experts.gate_up", {"feed_forward.experts.gate_up_proj"}},
+                {"experts.down", {"feed_forward.experts.down_proj"}},
+                {"shared_experts.gate_up",
+                 {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"}},
+                {"shared_experts.down", {"feed_forward.shared_expert.down_proj"}}}},
       {.model_types = {"deepseek_v2", "deepseek_v3", "kimi_k2"},
        .rows = {{"attention.query", {"self_attn.q_proj"}},
                 {"attention.query_down", {"self_attn.q_a_proj"}},
@@ -281,21 +292,22 @@ class ParameterLayout {
     return parts;
   }
 
-  /// One tensor per expert and projection; gpt-oss: one for all, with columns of gate and up in
-  /// turn.
+  /// One tensor per expert and projection, or one for all.
   std::vector<WeightPart> of_experts(const ExpertLinear& linear, const TensorNames& names) const {
     std::vector<WeightPart> parts;
     const bool gated = ours_.name == "experts.gate_up";
     const std::int64_t width = linear.out / (gated ? 2 : 1);
     if (names[0].find("{}") == std::string_view::npos) {
       const std::string name = name_of(names[0], ours_.kind == ".bias" ? "_bias" : "");
-      for (std::int64_t i = 0; i < (gated ? 2 : 1); ++i)
+      if (!gated || !family_.alternating_gates)
+        return {{.tensor = name, .first = 0, .columns = linear.out}};
+      for (std::int64_t i = 0; i < 2; ++i)
         parts.push_back({.tensor = name,
                          .first = i * width,
                          .columns = width,
                          .first_in_file = i,
                          .block = 1,
-                         .stride = gated ? 2 : 1});
+                         .stride = 2});
       return parts;
     }
     for (int expert = 0; expert < linear.experts; ++expert)

@@ -41,6 +41,7 @@ void read_attention_options(OptionReader& options, TransformerConfig& c) {
   a.head_size = a.value_size = options.count("kv-channels", natural);
   a.dropout = options.number("attention-dropout", 0.1);
   if (options.has("qk-layernorm")) a.query_key_norm = QueryKeyNorm::kPerHead;
+  if (options.has("qk-l2-norm")) a.query_key_norm = QueryKeyNorm::kUnweightedPerHead;
   a.sinks = options.text("softmax-type") == "learnable";
   const bool has_latent = options.has("multi-latent-attention");
   const std::optional<std::int64_t> query_rank = options.optional_count("q-lora-rank");
@@ -68,6 +69,23 @@ void read_positions(OptionReader& options, TransformerConfig& c) {
   for (const char* name : {"rotary-base", "use-rope-scaling", "rope-scaling-factor",
                            "rotary-scaling-factor", "norm-epsilon"})
     options.has(name);  // neither size nor cost
+}
+
+/// 1 for a layer without rotation; a number N: every N-th layer, the last.
+void read_layers_without_rotation(OptionReader& options, TransformerConfig& c) {
+  const std::string text = options.text("no-rope-freq");
+  if (text.empty()) return;
+  const auto layers = static_cast<std::int64_t>(c.layers.size());
+  std::vector<bool> positionless;
+  if (const auto every = whole_number(text); every && *every > 0)
+    for (std::int64_t i = 0; i < layers; ++i) positionless.push_back((i + 1) % *every == 0);
+  else
+    positionless = layers_of_pattern(text, layers);
+  if (positionless.size() != c.layers.size())
+    return options.complain("no-rope-freq", fmt::format("invalid value '{}'", text),
+                            fmt::format("give a number, or a list of {} layers", layers));
+  for (std::size_t i = 0; i < positionless.size(); ++i)
+    c.layers[i].rotary = c.layers[i].query_key_norm = !positionless[i];
 }
 
 /// A window of W - 1 keys to the left: W keys with the query's own.
@@ -125,6 +143,7 @@ void read_experts(OptionReader& options, TransformerConfig& c) {
   e.shared_width = options.count("moe-shared-expert-intermediate-size", 0, 0);
   e.shared_gate = options.has("moe-shared-expert-gate");
   e.score_correction = options.has("moe-router-enable-expert-bias");
+  e.weighted_inputs = options.has("moe-apply-probs-on-input");
   const std::string frequency = options.text("moe-layer-freq", "1");
   e.score = options.text("moe-router-score-function", "softmax") == "sigmoid"
                 ? RouterScore::kSigmoid
@@ -165,6 +184,7 @@ TransformerConfig read_megatron_model(OptionReader& options, ImportedJob& job) {
   read_positions(options, c);
   read_feed_forward(options, c);
   read_window(options, c);
+  read_layers_without_rotation(options, c);
   read_experts(options, c);
   c.vocabulary = read_vocabulary(options, job);
   return c;

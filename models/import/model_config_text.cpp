@@ -123,6 +123,26 @@ Json gpt_oss_keys(const TransformerConfig& c) {
   return keys;
 }
 
+Json llama4_keys(const TransformerConfig& c) {
+  Json keys = gated_keys(c, "llama4_text");
+  keys["intermediate_size_mlp"] = c.feed_forward.width;
+  keys["intermediate_size"] = c.experts.width;
+  keys["num_local_experts"] = c.experts.experts;
+  keys["num_experts_per_tok"] = c.experts.experts_per_token;
+  keys["attention_bias"] = c.attention.output_bias;
+  keys["use_qk_norm"] = c.attention.query_key_norm != QueryKeyNorm::kNone;
+  Json experts = Json::array(), rotates = Json::array();
+  for (std::size_t i = 0; i < c.layers.size(); ++i) {
+    if (c.layers[i].uses_experts) experts.push_back(i);
+    rotates.push_back(c.layers[i].rotary ? 1 : 0);
+  }
+  keys["moe_layers"] = experts;
+  keys["no_rope_layers"] = rotates;
+  keys["attention_chunk_size"] = nullptr;  // Megatron-LM has neither
+  keys["attn_temperature_tuning"] = false;
+  return keys;
+}
+
 Json qwen_moe_keys(const TransformerConfig& c, std::string_view type) {
   Json keys = gated_keys(c, type);
   keys["num_experts"] = c.experts.experts;
@@ -181,7 +201,7 @@ std::vector<Json> candidates(const TransformerConfig& c) {
   if (c.attention.latent) return {deepseek_keys(c, "deepseek_v3"), deepseek_keys(c, "deepseek_v2")};
   if (c.experts.experts > 0)
     return {mixtral_keys(c), qwen_moe_keys(c, "qwen3_moe"), qwen_moe_keys(c, "qwen2_moe"),
-            gpt_oss_keys(c)};
+            gpt_oss_keys(c), llama4_keys(c)};
   return {gated_keys(c, "llama"), gated_keys(c, "mistral"),
           gated_keys(c, "qwen2"), gated_keys(c, "qwen3"),
           gpt2_keys(c),           nemotron_keys(c),
@@ -204,7 +224,8 @@ std::string shown_value(NormKind kind) {
   return kind == NormKind::kRmsNorm ? "RMS norm" : "layer norm";
 }
 std::string shown_value(QueryKeyNorm norm) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "per head", "over all heads"};
+  constexpr std::array<std::string_view, 4> kNames{"none", "per head", "per head, without weights",
+                                                   "over all heads"};
   return std::string(entry_of(kNames, norm));
 }
 
@@ -254,6 +275,8 @@ const std::vector<ComparedField>& compared_fields() {
        [](const TransformerConfig& c) { return shown_value(c.experts.shared_width); }},
       {"gate of shared experts",
        [](const TransformerConfig& c) { return shown_value(c.experts.shared_gate); }},
+      {"scaled inputs of the experts",
+       [](const TransformerConfig& c) { return shown_value(c.experts.weighted_inputs); }},
       {"sigmoid scores of the router",
        [](const TransformerConfig& c) {
          return shown_value(c.experts.score == RouterScore::kSigmoid);
@@ -263,15 +286,17 @@ const std::vector<ComparedField>& compared_fields() {
   return kFields;
 }
 
-/// Windows and experts of the layers, and the width of dense layers if there are any.
+/// Positions, windows and experts of the layers, and the width of dense layers if there are any.
 void compare_layers(const TransformerConfig& wanted, const TransformerConfig& got,
                     std::vector<std::string>& differences) {
-  bool has_dense = false, windows = false, experts = false;
+  bool has_dense = false, positions = false, windows = false, experts = false;
   for (std::size_t i = 0; i < wanted.layers.size(); ++i) {
     has_dense = has_dense || !wanted.layers[i].uses_experts;
+    positions = positions || wanted.layers[i].rotary != got.layers[i].rotary;
     windows = windows || wanted.layers[i].window != got.layers[i].window;
     experts = experts || wanted.layers[i].uses_experts != got.layers[i].uses_experts;
   }
+  if (positions) differences.emplace_back("which layers have no positions");
   if (windows) differences.emplace_back("attention windows of the layers");
   if (experts) differences.emplace_back("which layers have experts");
   if (has_dense && wanted.feed_forward.width != got.feed_forward.width)

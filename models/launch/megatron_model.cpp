@@ -61,13 +61,21 @@ class ModelFlags {
       flag("use-rope-scaling");
       flag("rope-scaling-factor", *model_.rotary_factor);
     }
+    std::vector<bool> positionless;
+    for (const LayerConfig& layer : c_.layers) positionless.push_back(!layer.rotary);
+    if (std::ranges::find(positionless, true) != positionless.end())
+      flag("no-rope-freq", layer_pattern(positionless));
+    const auto is_tempered = [](const LayerConfig& l) { return l.temperature.has_value(); };
+    if (std::ranges::any_of(c_.layers, is_tempered)) miss("the temperature of attention");
   }
 
   void norms() {
     flag("normalization", c_.norm.kind == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
     if (model_.norm_epsilon) flag("norm-epsilon", *model_.norm_epsilon);
-    if (c_.attention.query_key_norm != QueryKeyNorm::kNone) flag("qk-layernorm");
-    if (c_.attention.query_key_norm == QueryKeyNorm::kAllHeads)
+    const QueryKeyNorm heads = c_.attention.query_key_norm;
+    if (heads != QueryKeyNorm::kNone)
+      flag(heads == QueryKeyNorm::kUnweightedPerHead ? "qk-l2-norm" : "qk-layernorm");
+    if (heads == QueryKeyNorm::kAllHeads)
       miss("norms of queries and keys over all heads (each head is normalized)");
   }
 
@@ -119,6 +127,9 @@ class ModelFlags {
     }
     if (a.sinks) flag("softmax-type", "learnable");
     windows();
+    for (const LayerConfig& layer : c_.layers)
+      if (layer.chunk && *layer.chunk < strategy_.sequence_length)
+        return miss(fmt::format("attention in chunks of {} positions", *layer.chunk));
   }
 
   /// A window of W keys is W - 1 keys to the left.
@@ -147,8 +158,9 @@ class ModelFlags {
     if (e.shared_gate) flag("moe-shared-expert-gate");
     flag("moe-grouped-gemm");
     flag("moe-token-dispatcher-type", "alltoall");
+    if (e.weighted_inputs) flag("moe-apply-probs-on-input");
+    if (e.score == RouterScore::kSigmoid) flag("moe-router-score-function", "sigmoid");
     if (e.score_correction) {
-      flag("moe-router-score-function", "sigmoid");
       flag("moe-router-enable-expert-bias");
       flag("moe-router-load-balancing-type", "seq_aux_loss");
       flag("moe-aux-loss-coeff", "1e-4");

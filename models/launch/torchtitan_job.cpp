@@ -36,7 +36,7 @@ bool is_llama_like(const TransformerConfig& c) {
          !c.tied_embeddings && c.norm.kind == NormKind::kRmsNorm && c.norm.offset == 0 &&
          c.block == BlockKind::kBefore && has_plain_factors(c) &&
          c.feed_forward.activation == ActivationKind::kSwiGlu && !c.feed_forward.bias &&
-         a.head_size * a.heads == c.hidden && !c.layers.front().window;
+         a.head_size * a.heads == c.hidden && !c.layers.front().window && c.layers.front().rotary;
 }
 
 /// torchtitan's width is 8/3 of the hidden size, times ffn_dim_multiplier, rounded up to

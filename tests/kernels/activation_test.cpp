@@ -165,12 +165,40 @@ TEST(RotaryReference, DividesFrequenciesByTheLengthOfSequences) {
   TestMatrix table(1, 4);
   run_kernel(reference_kernels().rotary_table, {.frequencies = rotary_frequencies(4, angles, 8),
                                                 .positions = 1,
-                                                .scale = static_cast<float>(angles.magnitude),
+                                                .scale = angles.magnitude,
                                                 .table = table});
   EXPECT_EQ(table[0], 1.5);  // cos(0)
 }
 
+// Without rotation, intervals of 2 positions: position 3 has had two, its factor is 1 + ln(3) / 2.
+TEST(RotaryReference, ScalesByTheTemperatureOfPositions) {
+  const std::vector<float> frequencies(1);
+  TestMatrix table(4, 2);
+  run_kernel(reference_kernels().rotary_table, {.frequencies = frequencies,
+                                                .positions = 4,
+                                                .temperature = {.growth = 0.5, .interval = 2},
+                                                .table = table});
+  EXPECT_EQ(table[0], 1);
+  EXPECT_FLOAT_EQ(static_cast<float>(table[6]), static_cast<float>(1 + std::log(3.0) / 2));
+  EXPECT_EQ(table[7], 0);
+}
+
 class RotaryVariant : public VariantTest {};
+
+TEST_P(RotaryVariant, MakesTheTableOfTheReference) {
+  const std::vector<float> frequencies = rotary_frequencies(6, {}, 40);
+  const auto table_of = [&](const KernelTable& table_kernels) {
+    TestMatrix table(40, 6);
+    run_kernel(table_kernels.rotary_table, {.frequencies = frequencies,
+                                            .first_position = 3,
+                                            .positions = 40,
+                                            .scale = 1.5,
+                                            .temperature = {.growth = 0.1, .interval = 7},
+                                            .table = table});
+    return table;
+  };
+  expect_close(table_of(kernels()), table_of(reference()), 0x1p-23, "table");
+}
 
 // Two products and a sum of values up to 1.
 TEST_P(RotaryVariant, EqualsTheReferenceAndInverts) {

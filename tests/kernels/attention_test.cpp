@@ -100,6 +100,21 @@ TEST(AttentionReference, MasksByPositionAndWindow) {
   EXPECT_EQ(c.out[1], 3);
 }
 
+// Positions 5 to 8 against keys at 4 to 8 with chunks of 3: (3, 4, 5) without 3, (6), (6, 7) and
+// (6, 7, 8). All scores are equal, so the result is a mean of the values 1, 2, 4, 8, 16.
+TEST(AttentionReference, MasksByChunk) {
+  AttentionShape s = shape_of({1, 1, 1}, {4, 5}, {1, 1});
+  s.chunk = 3, s.first_query = 5, s.first_key = 4;
+  AttentionCase c(s, Dtype::kFp32);
+  c.q.fill(0);
+  for (int i = 0; i < 5; ++i) c.v.set(i, 1 << i);
+  c.run_forward(reference_kernels());
+  EXPECT_EQ(c.out[0], 1.5);
+  EXPECT_EQ(c.out[1], 4);
+  EXPECT_EQ(c.out[2], 6);
+  EXPECT_NEAR(c.out[3], 28. / 3, 1e-6);
+}
+
 // Two keys with scores 0 and a sink of ln 2: probabilities 1/4 each of values 8 and 4, and 1/2 of
 // nothing. The sums of exponentials without and with the sink are 2 and 4.
 TEST(AttentionReference, IncludesSinksInTheSoftmax) {
@@ -145,9 +160,12 @@ TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
 TEST(AttentionReference, GradientsEqualFiniteDifferences) {
   AttentionShape windowed = shape_of({1, 1, 1}, {2, 4}, {3, 1}, 0.5F);
   windowed.window = 2, windowed.first_query = 2;
+  AttentionShape chunked = windowed;
+  chunked.window = 0, chunked.chunk = 3;
   AttentionShape capped = shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F);
   capped.softcap = 0.6F;
-  for (const AttentionShape& s : {shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F), windowed, capped}) {
+  for (const AttentionShape& s :
+       {shape_of({1, 2, 1}, {3, 3}, {2, 3}, 0.7F), windowed, chunked, capped}) {
     AttentionCase c(s, Dtype::kFp32);
     c.run_forward(reference_kernels());
     c.run_backward(reference_kernels());
@@ -175,6 +193,16 @@ std::vector<AttentionShape> attention_shapes() {
   shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
   shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
   shapes.push_back({.queries = 20, .keys = 20, .key_size = 8, .value_size = 8, .first_key = 20});
+  // Chunks that divide tiles, that hold several, and that begin inside a block of a ring.
+  for (const std::int64_t chunk : {20, 150})
+    shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .chunk = chunk});
+  shapes.push_back({.queries = 60,
+                    .keys = 60,
+                    .key_size = 8,
+                    .value_size = 8,
+                    .chunk = 50,
+                    .first_query = 70,
+                    .first_key = 30});
   // Dropout with a subset of the heads and keys that do not start at 0.
   AttentionShape dropped = shape_of({2, 4, 2}, {70, 150}, {8, 16}, 0.3F);
   dropped.window = 120, dropped.first_query = 130, dropped.first_key = 20;
@@ -199,7 +227,7 @@ class AttentionVariant : public VariantTest {};
 TEST_P(AttentionVariant, EqualsTheReference) {
   for (const AttentionShape& s : attention_shapes())
     for (const auto& [accumulate, gap] : {std::pair{false, 1}, {false, 8}, {true, 1}}) {
-      if (is_emulated() && ((s.queries > 131 && s.window == 0) || gap == 8))
+      if (is_emulated() && ((s.queries > 131 && s.window + s.chunk == 0) || gap == 8))
         continue;  // takes too long there
       AttentionCase actual(s, dtype(), gap), expected(s, dtype(), gap);
       actual.run_forward(kernels());

@@ -50,11 +50,13 @@ CHANGES = {
     "norm_epsilon": 1e-2, "no_rope_layer_interval": 2, "decoder_sparse_step": 2,
     "original_max_position_embeddings": 32, "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 32, "swiglu_limit": 0.02, "swiglu_alpha": 1.0,
+    "attention_chunk_size": 3, "moe_layers": [1, 2], "intermediate_size_mlp": 40,
     "chunk_size_feed_forward": 4, "layerdrop": 0.5,
 }
-SECOND_CHANGES = {"num_key_value_heads": 2, "n_routed_experts": 4, "topk_group": 1,
+SECOND_CHANGES = {"num_key_value_heads": 2, "num_experts_per_tok": 2, "n_routed_experts": 4, "topk_group": 1,
                   "hidden_act": "gelu"}
-SPECIAL = {("gpt_neox", "hidden_size"): 64}  # a quarter of 12 elements cannot be rotated
+SPECIAL = {("gpt_neox", "hidden_size"): 64,  # a quarter of 12 elements cannot be rotated
+           ("llama4_text", "layer_types"): ["chunked_attention", "full_attention"] * 2}
 RANDOM = {"dropout", "pdrop", "layerdrop", "jitter"}  # losses with noise are not compared
 INITIAL = {"initializer_range", "init_std"}
 

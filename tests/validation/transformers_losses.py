@@ -43,6 +43,9 @@ GPT_OSS_YARN = dict(rope_type="yarn", rope_theta=150000.0, factor=32.0, beta_fas
                     beta_slow=1.0, truncate=False, original_max_position_embeddings=16)
 MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
            num_key_value_heads=4, moe_intermediate_size=16, first_k_dense_replace=1)
+LLAMA4 = dict(intermediate_size=24, intermediate_size_mlp=48, num_local_experts=4, head_dim=8,
+              num_experts_per_tok=1, attention_chunk_size=6, floor_scale=4, attn_scale=0.5,
+              rope_parameters=dict(LLAMA3, high_freq_factor=1.0))
 MOE = dict(num_experts_per_tok=2, moe_intermediate_size=16)
 
 # name: (model_type, settings that differ from COMMON)
@@ -124,6 +127,10 @@ MODELS = {
     "opt": ("opt", dict(ffn_dim=48, word_embed_proj_dim=32, dropout=0)),
     "starcoder2": ("starcoder2", dict(sliding_window=6)),
     "smollm3": ("smollm3", {}),
+    "llama4_text": ("llama4_text", LLAMA4),
+    "llama4_text, dense layers": ("llama4_text", dict(
+        LLAMA4, num_experts_per_tok=2, interleave_moe_layer_step=2, use_qk_norm=False,
+        no_rope_layers=[1, 1, 0, 1], attention_bias=True)),
 }
 
 
@@ -206,7 +213,7 @@ def main():
                 continue
             cells = []
             for plan in plans:
-                has_experts = re.search("moe|mixtral|deepseek|gpt_oss", MODELS[name][0])
+                has_experts = re.search("moe|mixtral|deepseek|gpt_oss|llama4", MODELS[name][0])
                 if plan == "ep 2" and not has_experts:
                     cells.append("–")
                     continue

@@ -164,6 +164,24 @@ TEST(Kernels, OfFusedCausalAttentionSkipHalfOfTheScores) {
   }
 }
 
+// 128 positions in chunks of 48, 48 and 32: a query sees (96 * 48 + 32 * 32) / 128 / 2 = 22 keys on
+// average. 2 * 12 * 128 * 22 * (16 + 16) = 2,162,688.
+TEST(Kernels, OfChunkedAttentionSeeTheirChunkOnly) {
+  ModelGraph graph = model();
+  const ShardShape flash = shard(1, false, AttentionAlgorithm::kFlash);
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    auto* attention = std::get_if<Attention>(&graph.operators[i].shape);
+    if (attention == nullptr) continue;
+    attention->chunk = 48;
+    const Kernel forward = kernels_of(graph, OperatorId(i), flash, Phase::kForward).at(0);
+    EXPECT_EQ(forward.flops, Flops(2'162'688.0));
+    EXPECT_EQ(forward.n, 48);
+    attention->chunk = 128;  // one chunk: as without
+    EXPECT_EQ(kernels_of(graph, OperatorId(i), flash, Phase::kForward).at(0).flops,
+              Flops(6'291'456.0));
+  }
+}
+
 // One Linear by hand: 384 rows, 64 x 64, half of the columns.
 TEST(Kernels, OfAColumnCutHaveLocalShapesAndTraffic) {
   const ModelGraph graph = model();

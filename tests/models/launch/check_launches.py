@@ -49,6 +49,8 @@ CASES = [
     ("gpt-oss-20b", "dgx-h100", 16, 64, 4096, "--tp 1 --pp 1 --zero 1 --recompute none", MEGATRON),
     ("nemotron-4-15b", "dgx-h100", 16, 64, 4096,
      "--tp 2 --pp 1 --zero 1 --sequence-parallel --recompute none", MEGATRON),
+    ("llama-4-maverick", "dgx-h100", 256, 512, 4096,
+     "--tp 1 --pp 4 --ep 32 --zero 1 --recompute full", MEGATRON),
     ("gpt2-xl", "dgx-a100", 8, 64, 1024, "--tp 1 --pp 1 --zero 0 --recompute none",
      ["megatron", "accelerate"]),
 ]

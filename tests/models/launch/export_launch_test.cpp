@@ -210,7 +210,7 @@ TEST(MegatronFlags, AreOptionsOfTheNamedVersionWithAllowedValues) {
   constexpr unsigned kSeed = 20261123;
   RandomJobs jobs("megatron-core",
                   {"gpt2", "llama-3.1-8b", "mistral-7b", "mixtral-8x7b", "qwen3-30b-a3b",
-                   "deepseek-v3", "gpt-oss-20b", "nemotron-4-15b"},
+                   "deepseek-v3", "gpt-oss-20b", "nemotron-4-15b", "llama-4-scout"},
                   kSeed);
   for (int i = 0; i < 400; ++i) {
     const LaunchJob job = jobs.next();
