@@ -140,7 +140,7 @@ struct GathersFound {
 }  // namespace
 
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                            bool gathers_twice) {
+                            bool gathers_twice, std::int64_t first_counted) {
   std::map<std::pair<std::size_t, std::int16_t>, GathersFound> gathers;  // by rank and stage
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::int32_t> last_pass(ranks, -1);
@@ -162,7 +162,7 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     if (task.kind == TaskKind::kCollective && task.stage >= 0 && !updated[r]) {
       if (graph.works[task.work.index()].collective.kind == CollectiveKind::kAllGather)
         gathers[{r, task.stage}].add(graph, i, duration);
-      else
+      else if (task.microbatch < 0 || task.microbatch >= first_counted)
         stream_times[r * kStreamCount + static_cast<std::size_t>(task.stream)] += duration;
     }
     if (updated[r]) {

@@ -42,9 +42,10 @@ struct StepEndTimes {
 
 /// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
 /// `gathers_twice`: parameters are gathered for both passes of every micro-batch (ZeRO 3 with
-/// resharding, at most one unit ahead); otherwise gathers are not counted.
+/// resharding, at most one unit ahead); otherwise gathers are not counted. The other collectives of
+/// micro-batches before `first_counted` are left out, as in a graph with so many fewer.
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                            bool gathers_twice = false);
+                            bool gathers_twice = false, std::int64_t first_counted = 0);
 
 /// Lower bound of the time that the gathers and the other collectives of their stream take on the
 /// rank with the most, in the order of `schedule`. O(actions).

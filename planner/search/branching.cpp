@@ -85,36 +85,60 @@ Ticks Branching::bound_of(const SearchSpace::Branch& branch) {
   return costs_.rough_layout_bound(branch.layout, shares_ends);
 }
 
+class Branching::Pipelines {
+ public:
+  Pipelines(Branching& of, const SearchSpace::Branch& branch, const Recompute& recompute)
+      : layers(of.costs_.layers(branch.layout, recompute)),
+        costs_(of.costs_),
+        layout_(branch.layout),
+        recompute_(recompute),
+        bounds_(of.space_.pipelines(branch).size()) {}
+
+  Ticks bound_of(const PipelineChoice& pipeline) {
+    std::optional<Ticks>& bound = bounds_[pipeline.bounded_as];
+    if (!bound) bound = costs_.pipeline_bound(layout_, layers, pipeline, recompute_);
+    return *bound;
+  }
+
+  const SharedLayers layers;
+
+ private:
+  CandidateCosts& costs_;
+  const Layout& layout_;
+  const Recompute& recompute_;
+  std::vector<std::optional<Ticks>> bounds_;  ///< by PipelineChoice::bounded_as
+};
+
 /// True if the pipeline, whose bound counts the layers only, was not postponed when its layout was
 /// divided before.
-bool Branching::was_divided(const Node& layout, const Node& child, const SharedLayers& layers) {
+bool Branching::was_divided(const Node& layout, const Node& child, Pipelines& pipelines) {
   if (layout.postponed == 0 || child.bound > layout.divided_up_to) return false;
   const PipelineChoice& pipeline = pipeline_of(child);
   const Recompute& recompute = space_.recomputes[static_cast<std::size_t>(child.recompute)];
-  return costs_.repeats_cut(layers, pipeline, recompute) ||
-         costs_.pipeline_bound(branch_of(layout).layout, layers, pipeline, recompute) <=
-             layout.divided_up_to;
+  return costs_.repeats_cut(pipelines.layers, pipeline, recompute) ||
+         pipelines.bound_of(pipeline) <= layout.divided_up_to;
 }
 
 NodeOutcome Branching::divide_layout(const Node& node) {
   NodeOutcome outcome;
   const SearchSpace::Branch& branch = branch_of(node);
-  const auto pipelines = space_.pipelines(branch);
+  const auto choices = space_.pipelines(branch);
   Node rest = node;
   rest.postponed = 0;
   for (std::size_t r = 0; r < space_.recomputes.size(); ++r) {
     const Recompute& recompute = space_.recomputes[r];
-    const SharedLayers layers = costs_.layers(branch.layout, recompute);
-    const Ticks ends = costs_.layout_bound(branch.layout, *layers, recompute, false);
-    const Ticks no_ends = costs_.layout_bound(branch.layout, *layers, recompute, true);
-    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    Pipelines pipelines(*this, branch, recompute);
+    const LayerCosts& layers = *pipelines.layers;
+    const Ticks ends = costs_.layout_bound(branch.layout, layers, recompute, false);
+    const Ticks no_ends = costs_.layout_bound(branch.layout, layers, recompute, true);
+    for (std::size_t p = 0; p < choices.size(); ++p) {
       Node child = node;
       child.postponed = 0;
       child.recompute = static_cast<std::int16_t>(r);
       child.pipeline = static_cast<std::int16_t>(p);
-      child.bound = pipelines[p].rule->output_barriers > 0 ? no_ends : ends;
-      if (was_divided(node, child, layers)) continue;
-      if (!is_late(child)) bound_pipeline(child, layers, outcome);
+      child.bound = choices[p].rule->output_barriers > 0 ? no_ends : ends;
+      if (was_divided(node, child, pipelines)) continue;
+      if (!is_late(child)) bound_pipeline(child, pipelines, outcome);
       if (child.bound == Ticks::max()) continue;
       if (!is_late(child)) {
         outcome.children.push_back(child);
@@ -130,8 +154,9 @@ NodeOutcome Branching::divide_layout(const Node& node) {
   return outcome;
 }
 
-/// Also counts the stages of a pipeline; Ticks::max(): it is pruned.
-void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutcome& outcome) {
+/// Also counts the stages of a pipeline; Ticks::max(): it is pruned. Memory is counted without the
+/// order of the passes, which takes long to generate, if the peak is known without it.
+void Branching::bound_pipeline(Node& node, Pipelines& pipelines, NodeOutcome& outcome) {
   const SearchSpace::Branch& branch = branch_of(node);
   const PipelineChoice& pipeline = pipeline_of(node);
   const Recompute& recompute = space_.recomputes[static_cast<std::size_t>(node.recompute)];
@@ -140,14 +165,17 @@ void Branching::bound_pipeline(Node& node, const SharedLayers& layers, NodeOutco
     node.bound = Ticks::max();
   };
   if (is_beaten(node)) return prune(PruneReason::kBound);
-  if (costs_.repeats_cut(layers, pipeline, recompute)) return prune(PruneReason::kDominated);
-  node.bound = costs_.pipeline_bound(branch.layout, layers, pipeline, recompute);
+  if (costs_.repeats_cut(pipelines.layers, pipeline, recompute))
+    return prune(PruneReason::kDominated);
+  node.bound = pipelines.bound_of(pipeline);
   if (is_late(node)) return;
   if (is_beaten(node)) return prune(PruneReason::kBound);
   const Replication* leanest = leanest_replication(branch, pipeline);
   if (leanest == nullptr) return prune(PruneReason::kStructure);
   const Candidate candidate{branch.layout, pipeline, recompute, *leanest};
-  const auto shortfall = screen_.rough_shortfall_of(candidate, layers);
+  const auto shortfall = screen_.rough_shortfall_of(
+      candidate, pipelines.layers,
+      pipeline.rule->reaches_peak ? HeldCount::kFormula : HeldCount::kOrders);
   if (!shortfall) return;
   outcome.note(candidate, *shortfall);
   prune(PruneReason::kMemory);

@@ -69,9 +69,12 @@ class Branching {
   const PipelineChoice& pipeline_of(const Node& node) const;
   Candidate candidate_of(const Node& node) const;
 
+  /// Layers and bounds of the pipelines of one layout with one way of recomputation.
+  class Pipelines;
+
   NodeOutcome divide_layout(const Node& node);
-  bool was_divided(const Node& layout, const Node& child, const SharedLayers& layers);
-  void bound_pipeline(Node& node, const SharedLayers& layers, NodeOutcome& outcome);
+  bool was_divided(const Node& layout, const Node& child, Pipelines& pipelines);
+  void bound_pipeline(Node& node, Pipelines& pipelines, NodeOutcome& outcome);
   NodeOutcome time_pipeline(const Node& node);
   NodeOutcome divide_pipeline(const Node& node);
   NodeOutcome check_candidate(const Node& node);

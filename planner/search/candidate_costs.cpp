@@ -305,7 +305,8 @@ Plan CandidateCosts::plan_of(const Candidate& candidate) {
 }
 
 /// The end of a step depends on the parameters of every rank and their groups. It is read from a
-/// step with the smallest number of micro-batches that the schedule supports.
+/// step with the smallest number of micro-batches that the schedule supports; if every micro-batch
+/// communicates, with twice as many.
 CandidateCosts::KnownStepEnd CandidateCosts::step_end(const Candidate& candidate,
                                                       const std::vector<int>& cut) {
   const Layout& layout = candidate.layout;
@@ -362,22 +363,21 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
   probe.strategy.model_parallelism.routing.overlap = false;  // not every schedule has it
   const bool gathers_twice = probe.strategy.zero >= 3 && data.reshard_after_forward &&
                              data.prefetch <= 1 && !job_.cost_model.memory().keeps_ends_gathered;
-  const auto end_with = [&](std::int64_t microbatches) {
-    probe.strategy.global_batch = microbatches * std::int64_t{layout.degrees.data};
-    const TaskGraph graph = lower(probe, job_.model, job_.cluster);
-    return step_end_times(graph, price_works(graph.parts, graph.works, job_.cost_model),
-                          gathers_twice);
-  };
-  known.end = end_with(known.microbatches);
-  known.end.reduces_in_last_pass = candidate.replication.zero < 2;
-  if (candidate.replication.zero < 2) return known;
-  const StepEndTimes twice = end_with(2 * known.microbatches);  // every micro-batch communicates
+  const bool reduces_every_time = candidate.replication.zero >= 2;
+  const std::int64_t rounds = reduces_every_time ? 2 : 1;
+  probe.strategy.global_batch = rounds * known.microbatches * std::int64_t{layout.degrees.data};
+  const TaskGraph graph = lower(probe, job_.model, job_.cluster);
+  const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, job_.cost_model);
+  known.end = step_end_times(graph, prices, gathers_twice, (rounds - 1) * known.microbatches);
+  known.end.reduces_in_last_pass = !reduces_every_time;
+  if (!reduces_every_time) return known;
+  const StepEndTimes twice = step_end_times(graph, prices, gathers_twice);
   known.more_communication = twice.communication - known.end.communication;
   for (std::size_t rank = 0; rank < twice.reductions.size(); ++rank)
     known.more_reductions.push_back(twice.reductions[rank] - known.end.reductions[rank]);
   known.more_beside_gathers = twice.beside_gathers;
   for (std::size_t rank = 0; rank < twice.beside_gathers.size(); ++rank)
-    known.more_beside_gathers[rank] = twice.beside_gathers[rank] - known.end.beside_gathers[rank];
+    known.more_beside_gathers[rank] -= known.end.beside_gathers[rank];
   return known;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "core/base/check.hpp"
 #include "planner/search/mixed_stages.hpp"
@@ -96,6 +97,15 @@ int relief_count(const Cluster& cluster, const FixedChoices& fixed) {
   return are_equal ? 1 : kReliefs;
 }
 
+void find_equal_bounds(std::vector<PipelineChoice>& pipelines) {
+  const auto inputs_of = [](const PipelineChoice& pipeline) {
+    return std::tuple(pipeline.placement.get(), pipeline.splits_backward,
+                      pipeline.rule->output_barriers > 0, pipeline.relief);
+  };
+  for (PipelineChoice& pipeline : pipelines)
+    while (inputs_of(pipelines[pipeline.bounded_as]) != inputs_of(pipeline)) ++pipeline.bounded_as;
+}
+
 }  // namespace
 
 std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
@@ -129,6 +139,7 @@ std::vector<PipelineChoice> ChoiceLists::list_pipelines(const Layout& layout) {
                          schedule_traits(rule).pairs_passes, relief});
     }
   }
+  find_equal_bounds(found);
   return found;
 }
 

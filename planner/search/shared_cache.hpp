@@ -4,6 +4,7 @@
 #include <boost/container_hash/hash.hpp>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -18,7 +19,7 @@ class SharedCache {
   template <class Make>
   std::shared_ptr<const Value> get(const Key& key, const Make& make) {
     {
-      const std::lock_guard lock(mutex_);
+      const std::shared_lock lock(mutex_);
       if (const auto known = values_.find(key); known != values_.end()) return known->second;
     }
     auto value = std::make_shared<const Value>(make());
@@ -27,7 +28,7 @@ class SharedCache {
   }
 
  private:
-  std::mutex mutex_;
+  std::shared_mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<const Value>, boost::hash<Key>> values_;
 };
 

@@ -47,6 +47,9 @@ struct PipelineChoice {
   /// Heterogeneous clusters: how many blocks stages on devices with less memory leave to the others
   /// (mixed_stages.hpp).
   int relief = 0;
+  /// Index in its list of the first choice with the same bound: pipeline_bound() depends on the
+  /// placement and on how backward passes are split, not on the order of the passes.
+  std::size_t bounded_as = 0;
 };
 
 /// How replicas share model state, reduce gradients and gather parameters.

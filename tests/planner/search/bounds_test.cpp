@@ -148,6 +148,52 @@ TEST_P(EveryCandidate, TakesAtLeastItsBounds) {
   EXPECT_GT(reducing, 100);
 }
 
+// With twice the micro-batches and only the second half counted, the end of a step is the same.
+TEST_P(EveryCandidate, EndsItsStepWithTheMicrobatchesThatAreCounted) {
+  const SmallJob small = small_job(Bytes(80'000'000'000));
+  const SearchJob job = small.job();
+  CandidateCosts costs(job);
+  int compared = 0;
+  for (Candidate candidate : small.candidates(kTried)) {
+    choose_one_block(candidate);
+    Plan plan = costs.plan_of(candidate);
+    if (plan.strategy.zero < 2) continue;
+    const std::int64_t microbatches = request_of(plan.strategy).microbatches;
+    const auto end_with = [&](std::int64_t rounds, std::int64_t first_counted) {
+      plan.strategy.global_batch = rounds * small.goal.global_batch;
+      const TaskGraph graph = lower(plan, small.model, small.cluster);
+      return step_end_times(graph, price_works(graph.parts, graph.works, *small.cost_model), false,
+                            first_counted);
+    };
+    SCOPED_TRACE(text_of(plan));
+    ASSERT_EQ(end_with(2, microbatches), end_with(1, 0));
+    ASSERT_GE(end_with(2, 0).communication, end_with(1, 0).communication);
+    if (++compared == 200) break;
+  }
+  EXPECT_EQ(compared, 200);
+}
+
+TEST_P(EveryCandidate, HasTheBoundOfPipelinesThatDifferInTheirOrderOnly) {
+  const SmallJob small = small_job(Bytes(80'000'000'000));
+  const SearchJob job = small.job();
+  const SearchSpace space = small.space();
+  CandidateCosts costs(job);
+  int shared = 0;
+  for (std::size_t i = 0; i < space.branches.size(); i += 97) {
+    const SearchSpace::Branch& branch = space.branches[i];
+    const auto pipelines = space.pipelines(branch);
+    const SharedLayers layers = costs.layers(branch.layout, {});
+    for (const PipelineChoice& pipeline : pipelines) {
+      const PipelineChoice& first = pipelines[pipeline.bounded_as];
+      ASSERT_EQ(first.bounded_as, pipeline.bounded_as);
+      ASSERT_EQ(costs.pipeline_bound(branch.layout, layers, pipeline, {}),
+                costs.pipeline_bound(branch.layout, layers, first, {}));
+      shared += &first != &pipeline ? 1 : 0;
+    }
+  }
+  EXPECT_GT(shared, 20);
+}
+
 TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   const SmallJob tight = small_job(Bytes(GetParam() ? 250'000'000 : 800'000'000));
   const SearchJob job = tight.job();
