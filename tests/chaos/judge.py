@@ -96,11 +96,11 @@ def is_bare(error):
 
 
 def last_line(errors):
-    """Without those of ranks that were interrupted since another one had failed."""
+    """Without those of ranks, and of their processes, that were interrupted since another failed."""
     return next(
         line
         for line in reversed(errors.splitlines())
-        if not re.fullmatch(r"rank \d+: interrupted", line)
+        if not re.fullmatch(r"rank \d+: interrupted|interrupted: no results written", line)
     )
 
 

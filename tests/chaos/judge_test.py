@@ -49,6 +49,11 @@ class JudgeOfJobs(unittest.TestCase):
     def test_accepts_a_failure_that_is_explained(self):
         self.assertEqual(judged(printing(GONE, 1), Expected({1}, (r"rank 1\b", "signal 9"))), set())
 
+    def test_wants_the_error_behind_all_but_the_interruptions_of_others(self):
+        stopped = f"{GONE}\ninterrupted: no results written"
+        self.assertEqual(judged(printing(stopped, 1), Expected({1}, (r"rank 1\b",))), set())
+        self.assertEqual(judged(printing(f"{GONE}\nstep 3", 1), Expected({1})), {UNCLEAR})
+
     def test_finds_a_hang(self):
         self.assertEqual(judged("sleep 60", Expected(), limit=0.2), {HANG})
 
