@@ -23,7 +23,7 @@ MESHWRIGHT_OPERATORS(MESHWRIGHT_OPERATOR, MESHWRIGHT_OPERATOR_WITH_WEIGHTS)
 #undef MESHWRIGHT_OPERATOR
 
 /// Multiply-adds per token of the unsharded operator's forward pass; others have none that count.
-/// Attention counts all scores (no causal halving) but respects windows.
+/// Attention counts all scores (no causal halving) but respects windows and chunks.
 double multiply_adds(const Linear& linear, std::int64_t sequence_length);
 double multiply_adds(const Attention& attention, std::int64_t sequence_length);
 double multiply_adds(const Router& router, std::int64_t sequence_length);

@@ -174,12 +174,12 @@ TEST_P(ModeledLinks, MayTakeLongerThanTheWatchdogTimeout) {
         run_plan(kGpt, strategy,
                  {.clock = clock,
                   .ranks = GetParam(),
-                  .cluster = laptop_with_latency("500 ms"),
+                  .cluster = laptop_with_latency("900 ms"),
                   .steps = 1,
-                  .launch = {.watchdog_timeout = std::chrono::milliseconds(300)},
+                  .launch = {.watchdog_timeout = std::chrono::milliseconds(700)},
                   .links = LinkTime::kModeled});
     ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
-    EXPECT_GE(run.steps.front().duration, milliseconds(1000));
+    EXPECT_GE(run.steps.front().duration, milliseconds(1800));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, ModeledLinks,
