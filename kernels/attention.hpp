@@ -65,9 +65,9 @@ struct AttentionShape {
   return s.window > 0 ? query_position - s.window + 1 : 0;
 }
 /// Position behind the last causal query that sees a key, of queries before position `end`.
-[[gnu::always_inline]] constexpr std::int64_t end_of_queries(const AttentionShape& s,
-                                                             std::int64_t key_position,
-                                                             std::int64_t end) {
+[[gnu::always_inline]] constexpr std::int64_t end_of_queries_seeing(const AttentionShape& s,
+                                                                    std::int64_t key_position,
+                                                                    std::int64_t end) {
   const std::int64_t seen = s.chunk > 0    ? key_position - key_position % s.chunk + s.chunk
                             : s.window > 0 ? key_position + s.window
                                            : end;

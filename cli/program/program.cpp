@@ -41,8 +41,9 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 
 int run_program(std::span<AddCommand* const> commands, int argument_count, char** argument_values) {
   reserve_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the limit of file sizes fails instead
-  std::signal(SIGPIPE, SIG_IGN);  // a progress line that nobody reads does not end a run
+  // A write beyond the file size limit, or to a pipe without a reader, is an error, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   watch_for_interrupts();
   const std::vector<std::string> arguments(argument_values + 1, argument_values + argument_count);
   const bool json = asks_for_json(arguments);

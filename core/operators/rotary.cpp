@@ -1,6 +1,7 @@
 // Rotary position embedding (arXiv 2104.09864) of queries and keys. Latent attention (DeepSeek-V2,
 // arXiv 2405.04434, section 2.1.3) has three inputs: queries, the parts of keys without position,
-// and a rotated part shared by all heads, which is copied into every key.
+// and a rotated part shared by all heads, which is copied into every key. A temperature has queries
+// only (QueryTemperature).
 #include "core/operators/operators.hpp"
 
 namespace meshwright {

@@ -37,21 +37,21 @@ std::span<const float> weights_of(const Shape& shape, Routing& routing, const Bl
   return slots_of(routing.weights, tokens, shape.experts_per_token);
 }
 
-/// Gradients of the routing weights, from both sides of their product.
-struct WeighedRows {
-  ConstMatrix tokens, rows;  ///< of this rank; routed; one of them is a gradient
+/// Two factors of the gradients of routing weights: a row per token of this rank, and a row per
+/// choice. One of them is a gradient.
+struct WeightGradientFactors {
+  ConstMatrix of_tokens, of_choices;
 };
-template <class Shape>
-void make_weight_gradients(OperatorPass& pass, const Shape& shape, const WeighedRows& factors,
-                           const Block& tokens) {
+void make_weight_gradients(OperatorPass& pass, const WeightGradientFactors& factors,
+                           const Block& tokens, std::int64_t copies) {
   Routing& routing = routing_of(pass, pass.input(1));
   routing.weight_gradients.assign(routing.weights.size(), 0.0F);
   pass.rank.run(pass.rank.kernels.combine_weight_gradient,
-                {.dy = factors.tokens,
-                 .x = factors.rows,
+                {.dy = factors.of_tokens,
+                 .x = factors.of_choices,
                  .index = routing.row_of_slot,
-                 .copies = shape.experts_per_token,
-                 .dweights = slots_of(routing.weight_gradients, tokens, shape.experts_per_token)});
+                 .copies = copies,
+                 .dweights = slots_of(routing.weight_gradients, tokens, copies)});
 }
 
 /// A parameter of the router other than its matrix; -1: none.
@@ -199,9 +199,8 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
   const Block own = dispatched_rows(pass, x);
   Routing& routing = routing_of(pass, pass.input(1));
   if (dispatch.weighted)
-    make_weight_gradients(
-        pass, dispatch,
-        {.tokens = rows_of(x, own.begin, own.size()), .rows = pass.gradient(pass.output())}, own);
+    make_weight_gradients(pass, {rows_of(x, own.begin, own.size()), pass.gradient(pass.output())},
+                          own, dispatch.experts_per_token);
   const bool is_complete = own.size() == x.rows;  // else completed by gather_dispatched()
   OwnedMatrix sum = is_complete
                         ? pass.temporary(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype)
@@ -310,7 +309,7 @@ void backward_input(OperatorPass& pass, const TokenCombine& combine) {
   Routing& routing = routing_of(pass, pass.input(1));
   const Matrix dy = rows_of(pass.gradient(pass.output()), own.begin, own.size());
   if (combine.weighted)
-    make_weight_gradients(pass, combine, {.tokens = dy, .rows = pass.value(pass.input(0))}, own);
+    make_weight_gradients(pass, {dy, pass.value(pass.input(0))}, own, combine.experts_per_token);
   const Matrix drows =
       pass.make(pass.input(0), Form::kGradient,
                 static_cast<std::int64_t>(routing.slot_of_row.size()), dy.columns, pass.rank.dtype);

@@ -1,5 +1,5 @@
 // Rotary position embeddings: of whole heads, or (latent attention) of a part of every query and of
-// one key part shared by all heads.
+// one key part shared by all heads. A temperature of queries is a rotation by 0 with a magnitude.
 #include "core/base/check.hpp"
 #include "executor/operators/operator_pass.hpp"
 

@@ -29,7 +29,7 @@ __device__ inline Range queries_seeing(const AttentionShape& s, std::int64_t fir
                                        std::int64_t last) {
   if (!s.causal) return {0, s.queries};
   const std::int64_t begin = clamped(s.first_key - s.first_query + first, 0, s.queries);
-  const std::int64_t end = end_of_queries(s, s.first_key + last, s.first_query + s.queries);
+  const std::int64_t end = end_of_queries_seeing(s, s.first_key + last, s.first_query + s.queries);
   return {begin, clamped(end - s.first_query, begin, s.queries)};
 }
 

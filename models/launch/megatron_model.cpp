@@ -65,7 +65,9 @@ class ModelFlags {
     for (const LayerConfig& layer : c_.layers) positionless.push_back(!layer.rotary);
     if (std::ranges::find(positionless, true) != positionless.end())
       flag("no-rope-freq", layer_pattern(positionless));
-    const auto is_tempered = [](const LayerConfig& l) { return l.temperature.has_value(); };
+    const auto is_tempered = [&](const LayerConfig& layer) {
+      return layer.temperature && layer.temperature->interval <= strategy_.sequence_length;
+    };
     if (std::ranges::any_of(c_.layers, is_tempered)) miss("the temperature of attention");
   }
 

@@ -38,64 +38,42 @@ TEST(ModelConfig, TakesMissingKeysFromTheDefaultsOfItsModelType) {
 
 // Counted by transformers 5.24 (sums of numel() of the models' parameters and score corrections).
 TEST(ModelConfig, PresetsHaveTheParametersThatTransformersCounts) {
-  const std::vector<std::pair<std::string, std::int64_t>> counts{{"bert-base", 109514298},
-                                                                 {"bert-large", 335174458},
-                                                                 {"deepseek-v2", 235741434880},
-                                                                 {"deepseek-v3", 671026419200},
-                                                                 {"gemma-2-9b", 9241705984},
-                                                                 {"gemma-3-1b", 999885952},
-                                                                 {"gemma-3-27b", 27009346304},
-                                                                 {"glm-4-9b", 9400279040},
-                                                                 {"gpt-oss-120b", 116829156672},
-                                                                 {"gpt-oss-20b", 20914757184},
-                                                                 {"gpt2-large", 774030080},
-                                                                 {"gpt2-medium", 354823168},
-                                                                 {"gpt2-xl", 1557611200},
-                                                                 {"gpt2", 124439808},
-                                                                 {"gpt3-175b", 174615846912},
-                                                                 {"kimi-k2", 1026408232448},
-                                                                 {"llama-2-13b", 13015864320},
-                                                                 {"llama-2-70b", 68976648192},
-                                                                 {"llama-2-7b", 6738415616},
-                                                                 {"llama-3-70b", 70553706496},
-                                                                 {"llama-3-8b", 8030261248},
-                                                                 {"llama-3.1-405b", 405853388800},
-                                                                 {"llama-3.1-70b", 70553706496},
-                                                                 {"llama-3.1-8b", 8030261248},
-                                                                 {"llama-4-maverick", 400711848960},
-                                                                 {"llama-4-scout", 107769861120},
-                                                                 {"megatron-1.7b", 1652230656},
-                                                                 {"megatron-145b", 145622261760},
-                                                                 {"megatron-18.4b", 18449756160},
-                                                                 {"megatron-1t", 1008038758400},
-                                                                 {"megatron-22b", 22074273792},
-                                                                 {"megatron-3.6b", 3562168320},
-                                                                 {"megatron-310b", 310130540544},
-                                                                 {"megatron-39.1b", 39096041472},
-                                                                 {"megatron-530b", 529600819200},
-                                                                 {"megatron-7.5b", 7467786240},
-                                                                 {"megatron-76.1b", 76050739200},
-                                                                 {"mistral-7b", 7241732096},
-                                                                 {"mixtral-8x22b", 140630071296},
-                                                                 {"mixtral-8x7b", 46702792704},
-                                                                 {"nemotron-4-15b", 15628775424},
-                                                                 {"nemotron-4-340b", 341029195776},
-                                                                 {"olmo-2-13b", 13716198400},
-                                                                 {"olmo-2-32b", 32234279936},
-                                                                 {"olmo-2-7b", 7298617344},
-                                                                 {"phi-4", 14659507200},
-                                                                 {"qwen2-7b", 7615616512},
-                                                                 {"qwen3-0.6b", 596049920},
-                                                                 {"qwen3-1.7b", 1720574976},
-                                                                 {"qwen3-14b", 14768307200},
-                                                                 {"qwen3-235b-a22b", 235093634560},
-                                                                 {"qwen3-30b-a3b", 30532122624},
-                                                                 {"qwen3-32b", 32762123264},
-                                                                 {"qwen3-4b", 4022468096},
-                                                                 {"qwen3-8b", 8190735360},
-                                                                 {"smollm3-3b", 3075098624}};
+  const std::vector<std::pair<std::string, std::int64_t>> counts{
+      {"bert-base", 109514298},          {"bert-large", 335174458},
+      {"deepseek-v2", 235741434880},     {"deepseek-v3", 671026419200},
+      {"gemma-2-9b", 9241705984},        {"gemma-3-1b", 999885952},
+      {"gemma-3-27b", 27009346304},      {"glm-4-9b", 9400279040},
+      {"gpt-oss-120b", 116829156672},    {"gpt-oss-20b", 20914757184},
+      {"gpt2-large", 774030080},         {"gpt2-medium", 354823168},
+      {"gpt2-xl", 1557611200},           {"gpt2", 124439808},
+      {"gpt3-175b", 174615846912},       {"kimi-k2", 1026408232448},
+      {"llama-2-13b", 13015864320},      {"llama-2-70b", 68976648192},
+      {"llama-2-7b", 6738415616},        {"llama-3-70b", 70553706496},
+      {"llama-3-8b", 8030261248},        {"llama-3.1-405b", 405853388800},
+      {"llama-3.1-70b", 70553706496},    {"llama-3.1-8b", 8030261248},
+      {"megatron-1.7b", 1652230656},     {"megatron-145b", 145622261760},
+      {"megatron-18.4b", 18449756160},   {"megatron-1t", 1008038758400},
+      {"megatron-22b", 22074273792},     {"megatron-3.6b", 3562168320},
+      {"megatron-310b", 310130540544},   {"megatron-39.1b", 39096041472},
+      {"megatron-530b", 529600819200},   {"megatron-7.5b", 7467786240},
+      {"megatron-76.1b", 76050739200},   {"mistral-7b", 7241732096},
+      {"mixtral-8x22b", 140630071296},   {"mixtral-8x7b", 46702792704},
+      {"nemotron-4-15b", 15628775424},   {"nemotron-4-340b", 341029195776},
+      {"olmo-2-13b", 13716198400},       {"olmo-2-32b", 32234279936},
+      {"olmo-2-7b", 7298617344},         {"phi-4", 14659507200},
+      {"qwen2-7b", 7615616512},          {"qwen3-0.6b", 596049920},
+      {"qwen3-1.7b", 1720574976},        {"qwen3-14b", 14768307200},
+      {"qwen3-235b-a22b", 235093634560}, {"qwen3-30b-a3b", 30532122624},
+      {"qwen3-32b", 32762123264},        {"qwen3-4b", 4022468096},
+      {"qwen3-8b", 8190735360},          {"smollm3-3b", 3075098624}};
   for (const auto& [name, count] : counts)
     EXPECT_EQ(parameter_count(model_from_config(find_model(name))), count) << name;
+}
+
+// The same, of its language model.
+TEST(ModelConfig, CountsTheParametersOfLlama4) {
+  EXPECT_EQ(parameter_count(model_from_config(find_model("llama-4-scout"))), 107'769'861'120);
+  EXPECT_EQ(parameter_count(model_from_config(find_model("llama-4-maverick"))), 400'711'848'960);
 }
 
 // StarCoder2-3B on the HuggingFace hub has 3,030,371,328 parameters: V H + L (2 A D H + 2 G D H + 2
@@ -363,8 +341,7 @@ TEST(ModelConfigError, SuggestsTheNearestModelType) {
       "bert, cohere, deepseek_v2, deepseek_v3, falcon, gemma, gemma2, gemma3_text, glm, glm4, "
       "glm4_moe, gpt2, gpt_neox, gpt_oss, granite, grok-1, kimi_k2, llama, llama4_text, mistral, "
       "mixtral, mlp, nemotron, olmo, olmo2, olmo3, opt, phi, phi3, qwen2, qwen2_moe, qwen3, "
-      "qwen3_moe, smollm3, "
-      "starcoder2";
+      "qwen3_moe, smollm3, starcoder2";
   EXPECT_EQ(complaint_about("{}"),
             "error: x.json#: missing key 'model_type'\n"
             "  hint: set \"model_type\" to one of: " +

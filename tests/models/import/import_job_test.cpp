@@ -177,6 +177,35 @@ TEST(ImportMegatron, NotesWhatNoModelTypeHas) {
                                      "model: rotary embedding no (yes is used)"));
 }
 
+constexpr const char* kLlama4 =
+    "--swiglu --disable-bias-linear --normalization RMSNorm --hidden-dropout 0 "
+    "--attention-dropout 0 --position-embedding-type rope --untie-embeddings-and-output-weights "
+    "--qk-l2-norm --num-experts 8 --moe-router-topk 1 --moe-ffn-hidden-size 96 "
+    "--moe-shared-expert-intermediate-size 96 --moe-router-score-function sigmoid "
+    "--moe-apply-probs-on-input --moe-layer-freq [0,1]*2 ";
+
+// Layers 2 and 4 have experts; the last has no positions, and no norms of queries and keys.
+TEST(ImportMegatron, ReadsTheModelOfLlama4) {
+  const ImportedJob job = megatron(std::string(kSmallModel) + kLlama4 + "--no-rope-freq 4", 8);
+  const auto model = load_transformer(job.model);
+  EXPECT_EQ(model->family, "llama4_text");
+  EXPECT_THAT(job.notes, IsEmpty());
+  const TransformerConfig& config = model->config;
+  EXPECT_EQ(config.attention.query_key_norm, QueryKeyNorm::kUnweightedPerHead);
+  EXPECT_TRUE(config.experts.weighted_inputs);
+  EXPECT_EQ(config.experts.shared_width, 96);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    EXPECT_EQ(config.layers[i].uses_experts, i % 2 == 1) << i;
+    EXPECT_EQ(config.layers[i].rotary, i != 3) << i;
+    EXPECT_EQ(config.layers[i].query_key_norm, i != 3) << i;
+    EXPECT_FALSE(config.layers[i].chunk || config.layers[i].temperature) << i;
+  }
+  EXPECT_THAT(complaints_of(
+                  [] { megatron(std::string(kSmallModel) + kLlama4 + "--no-rope-freq [1]*3", 8); }),
+              HasSubstr("--no-rope-freq: invalid value '[1]*3'\n"
+                        "  hint: give a number, or a list of 4 layers"));
+}
+
 /// Operators without the extension of their context, which the options of Megatron-LM do not set.
 std::vector<Operator> without_extension(std::vector<Operator> operators) {
   for (Operator& op : operators) {

@@ -137,6 +137,29 @@ TEST(ExportLaunch, DescribesLatentAttentionAndExperts) {
     EXPECT_THAT(text, HasSubstr(flag));
 }
 
+// Llama 4 Maverick: every fourth layer has no positions, every second one experts. Chunks and the
+// temperature begin at 8,192 positions.
+TEST(ExportLaunch, DescribesLlama4) {
+  Plan plan = plan_of_64();
+  plan.blocks_per_stage = {12, 12, 12, 12};
+  plan.strategy.sequence_length = 4096;
+  const LaunchText launch = exported("megatron", job_of(plan, "llama-4-maverick"));
+  for (const char* flag :
+       {"--no-rope-freq \"([0]*3+[1]*1+", "--moe-layer-freq \"([0]*1+[1]*1+", "--num-experts 128\n",
+        "--moe-router-topk 1\n", "--moe-ffn-hidden-size 8192\n", "--ffn-hidden-size 16384\n",
+        "--moe-shared-expert-intermediate-size 8192\n", "--moe-apply-probs-on-input\n",
+        "--moe-router-score-function sigmoid\n"})
+    EXPECT_THAT(launch.text, HasSubstr(flag));
+  EXPECT_THAT(launch.text, testing::Not(HasSubstr("--qk-l2-norm")));
+  EXPECT_THAT(launch.unsupported, IsEmpty());
+  plan.strategy.sequence_length = 16384;
+  const LaunchText longer = exported("megatron", job_of(plan, "llama-4-scout"));
+  EXPECT_THAT(longer.text, HasSubstr("--qk-l2-norm\n"));
+  EXPECT_THAT(longer.unsupported,
+              testing::UnorderedElementsAre("the temperature of attention",
+                                            "attention in chunks of 8192 positions"));
+}
+
 // A width of 11008 is above 8/3 of 4096: multiple_of = 11008 gives it.
 TEST(ExportLaunch, SaysHowToAddAModelToTorchtitan) {
   Plan plan = plan_of_64(3, 1);
