@@ -91,6 +91,14 @@ const std::string kSlimMixtral =
 const std::string kSlimGptOss = with_values(
     kGptOss, {{"num_hidden_layers", "4"}, {"intermediate_size", "4"}, {"vocab_size", "48"}});
 
+/// Norms of heads without weights, chunks, layers without positions, weighted inputs of experts.
+const std::string kSlimLlama4 =
+    R"({"model_type": "llama4_text", "hidden_size": 32, "num_hidden_layers": 4,
+        "intermediate_size": 4, "intermediate_size_mlp": 8, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "no_rope_layer_interval": 2, "interleave_moe_layer_step": 2, "attention_chunk_size": 6,
+        "floor_scale": 4, "vocab_size": 48, "max_position_embeddings": 16})";
+
 std::vector<NamedPlan> dropout() {
   using S = Strategy&;
   return {
@@ -208,6 +216,23 @@ std::vector<NamedPlan> experts() {
   };
 }
 
+std::vector<NamedPlan> weighted_inputs() {
+  using S = Strategy&;
+  return {
+      {"llama4", kSlimLlama4, [](S) {}},
+      {"llama4_bf16", kSlimLlama4, [](S s) { s.dtype = Dtype::kBf16; }},
+      {"llama4_recompute", kSlimLlama4, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
+      {"llama4_tensor_2", kSlimLlama4, [](S s) { s.degrees.tensor = 2, spread_experts(s, 2); }},
+      {"llama4_tensor_2_sequence", kSlimLlama4,
+       [](S s) { use_sequence_parallel(s, 2), spread_experts(s, 2); }},
+      {"llama4_experts_2", kSlimLlama4, [](S s) { s.degrees.data = 2, spread_experts(s, 2); }},
+      {"llama4_ring_2", kSlimLlama4, [](S s) { use_context(s, 2, kRing); }},
+      {"llama4_heads_2", kSlimLlama4, [](S s) { use_context(s, 2, kHeads); }},
+      {"llama4_zb_h1_2", kSlimLlama4, [](S s) { use_pipeline(s, 2, "zb-h1"); }},
+      {"llama4_data_2_zero_3", kSlimLlama4, [](S s) { use_data(s, 2, 3); }},
+  };
+}
+
 std::vector<NamedPlan> cut_parameters() {
   using S = Strategy&;
   return {
@@ -271,7 +296,7 @@ std::vector<NamedPlan> cut_parameters() {
 std::vector<NamedPlan> cases() {
   std::vector<NamedPlan> all;
   for (const auto& more : {one_axis(), schedules(), dropout(), context_ranks(), latent_attention(),
-                           experts(), cut_parameters()})
+                           experts(), weighted_inputs(), cut_parameters()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
