@@ -16,7 +16,10 @@ double gap(const ShardingResult& result) {
   return result.is_optimal() ? 0 : static_cast<double>(result.best->cost) / bound - 1;
 }
 
-constexpr const char* kNoneFound = "no choice of strategies that fits in memory was found";
+std::string why_none(const ShardingResult& result) {
+  return result.is_infeasible() ? "no choice of strategies fits in memory"
+                                : "no choice of strategies that fits in memory was found";
+}
 
 }  // namespace
 
@@ -26,7 +29,8 @@ Document sharding_text(const ShardingResult& result, const ShardingProblem& prob
       fmt::format("{}: {}, {}\n", name, count_text(problem.nodes.size(), "node"),
                   count_text(problem.edges.size(), "edge"));
   if (!result.best)
-    return head + fmt::format("{}; set a longer --time-limit, or a larger --memory\n", kNoneFound);
+    return head + fmt::format("{}; set {}a larger --memory\n", why_none(result),
+                              result.is_infeasible() ? "" : "a longer --time-limit, or ");
   std::vector<NamedValue> list{
       {"cost", grouped(result.best->cost)},
       {"lower bound", grouped(result.lower_bound)},
@@ -55,7 +59,7 @@ std::string sharding_json(const ShardingResult& result, const ShardingProblem& p
     json["peak_usage"] = result.best->peak_usage;
     json["strategies"] = result.best->strategies;
   } else {
-    json["infeasible"] = {{"reason", kNoneFound}, {"nearest", nullptr}};
+    json["infeasible"] = {{"reason", why_none(result)}, {"nearest", nullptr}};
   }
   return json_text(json);
 }

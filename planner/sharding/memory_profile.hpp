@@ -1,40 +1,70 @@
-/// Memory in use over time, at the times where it can be highest.
+/// Memory in use over time by strategy of every node, at the times at which a limit can be
+/// exceeded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/model/sharding_problem.hpp"
-#include "planner/sharding/strategy_graph.hpp"
 
 namespace meshwright {
 
-class MemoryProfile {
- public:
-  explicit MemoryProfile(const ShardingProblem& problem);
+/// Strategy of every node.
+using Strategies = std::vector<std::int32_t>;
 
-  /// Times at which the set of nodes in use is not part of that of a neighboring time.
-  std::size_t time_count() const { return times_; }
-  bool has_limit() const { return limit_ >= 0; }
-  double limit() const { return static_cast<double>(limit_); }
-  /// The times [first, last) of a node.
-  struct Range {
-    std::int32_t first = 0, last = 0;
-  };
-  const Range& range(std::size_t node) const { return ranges_[node]; }
-  double usage(std::size_t node, std::size_t strategy) const {
-    return usages_[begin_[node] + strategy];
+/// The memory of one node: it is 0 before the first change.
+struct MemoryChanges {
+  std::vector<std::int32_t> times;  ///< ascending
+  std::vector<double> differences;  ///< by time, then strategy
+
+  std::span<const double> at(std::size_t change) const {
+    const std::size_t strategies = differences.size() / times.size();
+    return {differences.data() + change * strategies, strategies};
   }
-  std::vector<double> usages_of(const Strategies& chosen) const;
-  /// No time exceeds the limit.
-  bool fits(const std::vector<double>& usages) const;
-
- private:
-  std::int64_t limit_ = -1;  ///< -1: none
-  std::size_t times_ = 0;
-  std::vector<Range> ranges_;
-  std::vector<std::size_t> begin_;
-  std::vector<double> usages_;
 };
+
+/// Sorts the changes; adds up those at the same time, and leaves out those that change nothing.
+void normalize(MemoryChanges& changes);
+
+/// Calls visit(first, last, usages) for the pieces of time [first, last) in which the memory of a
+/// node stays the same, from its first change on; `usages` by strategy.
+template <class Visit>
+void for_each_piece(const MemoryChanges& changes, std::size_t time_count, const Visit& visit) {
+  std::vector<double> usages;
+  for (std::size_t i = 0; i < changes.times.size(); ++i) {
+    const std::span<const double> differences = changes.at(i);
+    usages.resize(differences.size(), 0);
+    for (std::size_t k = 0; k < usages.size(); ++k) usages[k] += differences[k];
+    const std::size_t last =
+        i + 1 < changes.times.size() ? static_cast<std::size_t>(changes.times[i + 1]) : time_count;
+    visit(static_cast<std::size_t>(changes.times[i]), last, std::span<const double>(usages));
+  }
+}
+
+struct MemoryProfile {
+  /// By time: what the limit leaves for the nodes, beside what does not depend on strategies. Empty
+  /// if there is no limit, or if it cannot be exceeded.
+  std::vector<double> left;
+  std::vector<double> multipliers;   ///< by time: the price of a byte
+  std::vector<MemoryChanges> nodes;  ///< without normalize() the order of changes is free
+
+  std::size_t time_count() const { return left.size(); }
+};
+
+/// Its times are those at which the nodes in use are not part of those of a neighboring time.
+MemoryProfile memory_profile(const ShardingProblem& problem);
+
+/// Without the times at which the limit cannot be exceeded, and those at which the memory is never
+/// more than at a neighboring time, whatever the strategies; their multipliers are added to those
+/// of that time. Expects normalized changes.
+MemoryProfile binding_times(const MemoryProfile& profile);
+
+/// Of nodes at all times.
+std::vector<double> usages_of(const MemoryProfile& profile, const Strategies& chosen);
+bool fits(const MemoryProfile& profile, std::span<const double> usages);
+/// What the memory that is left costs.
+double price_of_limit(const MemoryProfile& profile);
 
 }  // namespace meshwright

@@ -85,6 +85,36 @@ void MessagePassing::round(std::span<const double> prices) {
   }
 }
 
+/// After the pass back, every edge has a share of the costs of its later node. Its messages to
+/// later nodes are what is best for them; so only edges to earlier nodes tell strategies apart.
+std::vector<double> MessagePassing::reduced_costs(std::span<const double> prices) {
+  std::vector<double> reduced(graph_.total_strategies());
+  for (std::size_t v = 0; v < graph_.node_count(); ++v) {
+    const std::span<double> sum = reparametrized(v, prices);
+    subtract_least(sum);
+    const std::span<double> own(reduced.data() + graph_.offset(v), sum.size());
+    std::ptrdiff_t before = 0;
+    for (const StrategyGraph::Neighbor& to : graph_.neighbors(v)) {
+      if (static_cast<std::size_t>(to.node) > v) continue;
+      ++before;
+      const std::span<const double> received = message(to.edge, to.is_first);
+      const std::span<const double> sent = message(to.edge, !to.is_first);
+      std::vector<double>& rise = sent_;
+      for (std::size_t k = 0; k < sum.size(); ++k) {
+        const std::span<const double> row = graph_.row(to, k);
+        double least = 4 * kForbiddenSum;
+        for (std::size_t j = 0; j < row.size(); ++j) least = std::min(least, row[j] - sent[j]);
+        rise[k] = least + share_[v] * sum[k] - received[k];
+      }
+      subtract_least({rise.data(), sum.size()});
+      for (std::size_t k = 0; k < sum.size(); ++k) own[k] += rise[k];
+    }
+    const double left = 1 - static_cast<double>(before) * share_[v];
+    for (std::size_t k = 0; k < sum.size(); ++k) own[k] += left * sum[k];
+  }
+  return reduced;
+}
+
 double MessagePassing::pass(std::span<const double> prices) {
   sweep(prices, true);
   sweep(prices, false);

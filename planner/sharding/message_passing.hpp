@@ -17,6 +17,9 @@ class MessagePassing {
   /// the nodes. Messages are kept between calls, also if prices change: every bound holds.
   /// Returns the bound. Time: one step per element of the matrices of all edges.
   double pass(std::span<const double> prices);
+  /// After a pass with these prices, by strategy of all nodes: by how much its bound rises at least
+  /// if the node has this strategy.
+  std::vector<double> reduced_costs(std::span<const double> prices);
   /// Strategies that follow from the messages of the last pass.
   const Strategies& rounded() const { return rounded_; }
 

@@ -9,6 +9,8 @@
 #include "planner/sharding/forest_moves.hpp"
 #include "planner/sharding/memory_profile.hpp"
 #include "planner/sharding/message_passing.hpp"
+#include "planner/sharding/sharding_part.hpp"
+#include "planner/sharding/sharding_tree.hpp"
 
 namespace meshwright {
 namespace {
@@ -20,27 +22,32 @@ class ShardingSearch {
   ShardingSearch(const ShardingProblem& problem, const ShardingOptions& options)
       : problem_(problem),
         options_(options),
-        graph_(problem),
-        memory_(problem),
+        reduced_(reduce_sharding(unreduced(problem))),
+        graph_(reduced_),
+        memory_(reduced_.memory),
+        limit_(static_cast<double>(problem.usage_limit.value_or(0))),
         messages_(graph_),
         moves_(graph_, options.seed),
         random_(options.seed),
-        multipliers_(memory_.time_count(), 0),
         prices_(graph_.total_strategies(), 0),
         chosen_(graph_.node_count(), 0) {}
 
   ShardingResult run() {
+    if (reduced_.is_impossible) return {.best = {}, .lower_bound = kForbiddenCost};
     relax_without_memory();
-    if (!is_done() && memory_.has_limit()) {
-      raise_prices();
+    if (!is_done() && has_limit()) {
+      constexpr int kPart = 3;
+      find_any_that_fits(used() + (1 - used()) / kPart);
       price_memory();
     }
-    if (best_.empty()) find_any_that_fits(1);
-    while (!is_done() && !best_.empty()) move_within_memory();
+    while (!is_done()) has_best() ? improve() : find_first();
     return result();
   }
 
  private:
+  bool has_limit() const { return memory_.time_count() > 0; }
+  bool has_best() const { return best_cost_ < kNoCost; }
+
   // ---- ends ----
 
   /// Share of the steps or of the time.
@@ -49,19 +56,22 @@ class ShardingSearch {
                     options_.time_used());
   }
   bool is_out_of_time() const { return used() >= 1; }
-  bool is_done() { return is_out_of_time() || best_cost_ <= std::ceil(bound_ - kBoundSlack); }
+  bool is_done() const { return is_proved_ || is_out_of_time() || best_cost_ <= safe_bound(); }
 
   /// Sums of doubles are rounded; costs are whole.
-  static constexpr double kBoundSlack = 0.5;
+  double safe_bound() const {
+    constexpr double kSlack = 0.5, kRounding = 1e-9;
+    return std::ceil(bound_ - kSlack - kRounding * std::abs(bound_));
+  }
 
   ShardingResult result() const {
+    // That of a problem in which nothing fits has no limit.
+    constexpr auto kMost = static_cast<double>(kForbiddenCost);
+    const double bound = is_proved_ ? best_cost_ : safe_bound();
     ShardingResult result;
-    const double safe = std::ceil(bound_ - kBoundSlack - 1e-9 * std::abs(bound_));
-    // The bound of a problem in which nothing fits has no limit.
-    result.lower_bound =
-        static_cast<std::int64_t>(std::clamp(safe, 0.0, static_cast<double>(kForbiddenCost)));
-    if (best_.empty()) return result;
-    result.best = evaluate_sharding(problem_, best_);
+    result.lower_bound = static_cast<std::int64_t>(std::clamp(bound, 0.0, kMost));
+    if (!has_best()) return result;
+    result.best = evaluate_sharding(problem_, expand(reduced_, best_));
     result.lower_bound = std::min(result.lower_bound, result.best->cost);
     return result;
   }
@@ -69,24 +79,13 @@ class ShardingSearch {
   // ---- prices ----
 
   /// Price of the memory of every strategy, from the multipliers of the times times `factor`.
-  void set_prices(double factor) {
-    sums_.assign(multipliers_.size() + 1, 0);
-    for (std::size_t t = 0; t < multipliers_.size(); ++t)
-      sums_[t + 1] = sums_[t] + factor * multipliers_[t];
-    for (std::size_t v = 0; v < graph_.node_count(); ++v) {
-      const MemoryProfile::Range& range = memory_.range(v);
-      const double price = sums_[static_cast<std::size_t>(range.last)] -
-                           sums_[static_cast<std::size_t>(range.first)];
-      for (std::size_t k = 0; k < graph_.strategies(v); ++k)
-        prices_[graph_.offset(v) + k] = price > 0 ? price * memory_.usage(v, k) : 0;
-    }
-  }
+  void set_prices(double factor) { meshwright::set_prices(graph_, memory_, factor, prices_); }
 
   /// Keeps the choice if it fits and is the cheapest one so far.
   bool keep(const Strategies& chosen) {
-    const double cost = graph_.cost(chosen);
+    const double cost = cost_of(chosen);
     if (cost >= best_cost_ || cost >= kForbiddenSum) return false;
-    if (!memory_.fits(memory_.usages_of(chosen))) return false;
+    if (!fits(memory_, usages_of(memory_, chosen))) return false;
     best_cost_ = cost;
     best_ = chosen;
     return true;
@@ -98,7 +97,7 @@ class ShardingSearch {
     constexpr int kMostPasses = 300;
     double last = -kNoCost;
     for (int i = 0; i < kMostPasses && !is_done(); ++i, ++steps_) {
-      bound_ = std::max(bound_, messages_.pass(prices_));
+      bound_ = std::max(bound_, messages_.pass(prices_) + reduced_.constant);
       polish(messages_.rounded(), i % 10 == 0 ? 3 : 0);
       constexpr double kGain = 1e-5;
       if (i % 10 == 9) {
@@ -121,8 +120,10 @@ class ShardingSearch {
     keep(chosen_);
   }
 
+  double cost_of(const Strategies& chosen) const { return graph_.cost(chosen) + reduced_.constant; }
+
   double priced_cost(const Strategies& chosen) const {
-    double sum = graph_.cost(chosen);
+    double sum = cost_of(chosen);
     for (std::size_t v = 0; v < chosen.size(); ++v)
       sum += prices_[graph_.offset(v) + static_cast<std::size_t>(chosen[v])];
     return sum;
@@ -136,15 +137,10 @@ class ShardingSearch {
       const double before = std::exchange(bound, messages_.pass(prices_));
       if (bound - before < kGain * std::abs(bound)) break;
     }
-    for (const double multiplier : multipliers_) bound -= multiplier * memory_.limit();
+    bound += reduced_.constant;
+    bound -= price_of_limit(memory_);
     bound_ = std::max(bound_, bound);
     return bound;
-  }
-
-  /// From nothing, in large steps, until something fits or a part of the time is over.
-  void raise_prices() {
-    constexpr int kPart = 3;
-    find_any_that_fits(used() + (1 - used()) / kPart);
   }
 
   /// Subgradient ascent: raises the multipliers of times above the limit, lowers those below it.
@@ -153,42 +149,44 @@ class ShardingSearch {
     double step = 1;
     double best_bound = -kNoCost;
     int since_better = 0;
-    std::vector<double> best_multipliers = multipliers_;
-    const double end = used() + (1 - used()) / 2;
+    std::vector<double> best_multipliers = memory_.multipliers;
+    constexpr int kPart = 4;  // the rest is for parts
+    const double end = used() + (1 - used()) / kPart;
     for (int i = 0; i < kMostSteps && !is_done(); ++i, ++steps_) {
-      if (used() > end) break;  // the rest is for moves
+      if (used() > end) break;
       set_prices(1);
       const double bound = bound_at_prices(3);
       if (bound > best_bound) {
         best_bound = bound;
-        best_multipliers = multipliers_;
+        best_multipliers = memory_.multipliers;
         since_better = 0;
       } else if (++since_better > 10) {
         step /= 2;
         since_better = 0;
-        multipliers_ = best_multipliers;
+        memory_.multipliers = best_multipliers;
         if (step < 1e-4) break;
       }
       polish(messages_.rounded(), 3);
       if (i % 10 == 9) fit(chosen_);
       ascend(step, bound);
     }
-    multipliers_ = best_multipliers;
+    memory_.multipliers = best_multipliers;
     set_prices(1);
   }
 
   void ascend(double step, double bound) {
-    const std::vector<double> used = memory_.usages_of(chosen_);
+    const std::vector<double> used = usages_of(memory_, chosen_);
     double squares = 0;
     for (std::size_t t = 0; t < used.size(); ++t) {
-      const double over = used[t] - memory_.limit();
-      if (over > 0 || multipliers_[t] > 0) squares += over * over;
+      const double over = used[t] - memory_.left[t];
+      if (over > 0 || memory_.multipliers[t] > 0) squares += over * over;
     }
     if (squares == 0) return;
     const double target = std::min(best_cost_, bound + 0.05 * std::abs(bound) + 1);
     const double size = step * std::max(target - bound, 1e-4 * std::abs(target)) / squares;
     for (std::size_t t = 0; t < used.size(); ++t)
-      multipliers_[t] = std::max(0.0, multipliers_[t] + size * (used[t] - memory_.limit()));
+      memory_.multipliers[t] =
+          std::max(0.0, memory_.multipliers[t] + size * (used[t] - memory_.left[t]));
   }
 
   // ---- choices that fit ----
@@ -196,12 +194,12 @@ class ShardingSearch {
   /// Raises the prices of times above the limit until the choice fits.
   bool fit(Strategies chosen) {
     constexpr int kMostRounds = 30;
-    const std::vector<double> kept = multipliers_;
-    bool fits = false;
+    const std::vector<double> kept = memory_.multipliers;
+    bool has_fitted = false;
     for (int round = 0; round < kMostRounds && !is_out_of_time(); ++round) {
-      const std::vector<double> used = memory_.usages_of(chosen);
-      if (memory_.fits(used)) {
-        fits = graph_.cost(chosen) < kForbiddenSum;
+      const std::vector<double> used = usages_of(memory_, chosen);
+      if (fits(memory_, used)) {
+        has_fitted = cost_of(chosen) < kForbiddenSum;
         break;
       }
       raise(used);
@@ -214,36 +212,95 @@ class ShardingSearch {
       }
       if (priced_cost(other) < priced_cost(chosen)) chosen = std::move(other);
     }
-    if (fits) keep(chosen);
-    multipliers_ = kept;
+    if (has_fitted) keep(chosen);
+    memory_.multipliers = kept;
     set_prices(1);
-    return fits;
+    return has_fitted;
   }
 
   void raise(const std::vector<double>& used) {
     const double floor = typical_multiplier();
     for (std::size_t t = 0; t < used.size(); ++t) {
-      const double over = used[t] / memory_.limit() - 1;
+      const double over = (used[t] - memory_.left[t]) / limit_;
       if (over <= 0) continue;
-      multipliers_[t] = std::max(multipliers_[t], floor) * (1.02 + 0.3 * std::min(over, 1.0));
+      memory_.multipliers[t] =
+          std::max(memory_.multipliers[t], floor) * (1.02 + 0.3 * std::min(over, 1.0));
     }
   }
 
   /// So that memory at the limit at all times costs a hundredth of everything.
   double typical_multiplier() const {
-    const double scale = best_.empty() ? std::max(1.0, std::abs(bound_)) : best_cost_;
-    const double at_limit = memory_.limit() * static_cast<double>(memory_.time_count());
+    const double scale = !has_best() ? std::max(1.0, std::abs(bound_)) : best_cost_;
+    const double at_limit = limit_ * static_cast<double>(memory_.time_count());
     return 1e-2 * scale / std::max(1.0, at_limit);
   }
 
   void find_any_that_fits(double end) {
-    while (best_.empty() && used() < std::min(1.0, end)) {
+    while (!has_best() && used() < std::min(1.0, end)) {
       ++steps_;
-      raise(memory_.usages_of(chosen_));
+      raise(usages_of(memory_, chosen_));
       set_prices(1);
       polish((bound_at_prices(1), messages_.rounded()), 3);
-      if (best_.empty() && steps_ % 4 == 0) fit(chosen_);
+      if (!has_best() && steps_ % 4 == 0) fit(chosen_);
     }
+  }
+
+  // ---- parts ----
+
+  void improve() {
+    constexpr int kMovesPerPart = 10;
+    search_part();
+    for (int i = 0; i < kMovesPerPart && !is_done(); ++i) move_within_memory();
+  }
+
+  void find_first() {
+    constexpr int kPart = 10;
+    find_any_that_fits(used() + (1 - used()) / kPart);
+    if (!has_best()) search_whole();
+  }
+
+  /// Chooses some nodes again; their number is such that about every second search is complete.
+  void search_part() {
+    constexpr double kMore = 1.1, kFewer = 0.9, kLeast = 4;
+    const auto size = static_cast<std::size_t>(part_size_);
+    const bool is_complete = search_nodes(size);
+    part_size_ = std::clamp(part_size_ * (is_complete ? kMore : kFewer), kLeast,
+                            std::max(kLeast, static_cast<double>(graph_.node_count())));
+    if (!is_complete) most_tree_nodes_ += most_tree_nodes_ / 10;
+  }
+
+  bool search_nodes(std::size_t size) {
+    ++steps_;
+    const std::vector<std::int32_t> nodes = choose_part(graph_, memory_, size, random_);
+    const ReducedSharding part = part_of(graph_, memory_, best_, nodes);
+    Strategies now;
+    for (const std::int32_t node : nodes) now.push_back(best_[static_cast<std::size_t>(node)]);
+    const TreeResult found = search_tree(part, tree_options(StrategyGraph(part).cost(now)));
+    if (found.best) {
+      for (std::size_t i = 0; i < nodes.size(); ++i)
+        best_[static_cast<std::size_t>(nodes[i])] = (*found.best)[i];
+      best_cost_ = cost_of(best_);
+    }
+    // The order of the nodes of a part is another one each time: that of all can succeed, too.
+    is_proved_ = found.is_complete && nodes.size() == graph_.node_count();
+    return found.is_complete;
+  }
+
+  void search_whole() {
+    ++steps_;
+    const TreeResult found =
+        search_tree(reduced_, tree_options(std::min(best_cost_, kForbiddenSum)));
+    if (found.best) {
+      best_ = *found.best;
+      best_cost_ = found.cost;
+    }
+    is_proved_ = found.is_complete;
+  }
+
+  TreeOptions tree_options(double cutoff) const {
+    return {.cutoff = cutoff, .most_nodes = most_tree_nodes_, .stop = [this] {
+              return is_out_of_time();
+            }};
   }
 
   /// A forest of random size, with prices scaled at random; kept if it fits and costs no more.
@@ -251,7 +308,7 @@ class ShardingSearch {
     ++steps_;
     constexpr std::array<double, 6> kFactors{1, 1, 0.5, 0.8, 1.25, 2};
     constexpr std::array<double, 6> kSizes{1.0, 0.3, 0.1, 0.03, 0.01, 0.003};
-    const double factor = memory_.has_limit() ? kFactors[random_.next() % kFactors.size()] : 0;
+    const double factor = has_limit() ? kFactors[random_.next() % kFactors.size()] : 0;
     if (factor != factor_) {
       factor_ = factor;
       set_prices(factor);
@@ -262,23 +319,26 @@ class ShardingSearch {
     moves_.choose_forest(most);
     Strategies changed = best_;
     if (moves_.improve(prices_, changed) <= 0) return;
-    const double cost = graph_.cost(changed);
-    if (cost > best_cost_ || !memory_.fits(memory_.usages_of(changed))) return;
+    const double cost = cost_of(changed);
+    if (cost > best_cost_ || !fits(memory_, usages_of(memory_, changed))) return;
     best_cost_ = cost;
     best_ = std::move(changed);
   }
 
   const ShardingProblem& problem_;
   const ShardingOptions& options_;
+  ReducedSharding reduced_;
   StrategyGraph graph_;
-  MemoryProfile memory_;
+  MemoryProfile& memory_;
+  double limit_;
   MessagePassing messages_;
   ForestMoves moves_;
   Chance random_;
-  std::vector<double> multipliers_;  ///< by time
-  std::vector<double> prices_;       ///< by strategy of all nodes
-  std::vector<double> sums_;
+  std::vector<double> prices_;  ///< by strategy of all nodes
   double factor_ = -1;
+  double part_size_ = 20;
+  std::int64_t most_tree_nodes_ = 200;
+  bool is_proved_ = false;
   Strategies chosen_, best_;
   double best_cost_ = kNoCost, bound_ = -kNoCost;
   std::int64_t steps_ = 0;

@@ -1,5 +1,6 @@
-/// Chooses the strategies of a sharding problem: message passing for a bound and first choices,
-/// prices of memory at every time (Lagrange multipliers), and moves of whole forests.
+/// Chooses the strategies of a sharding problem: reduced to groups, message passing and prices of
+/// memory at every time (Lagrange multipliers) for a bound and first choices, then branch and bound
+/// over parts of it, in the end over all, and moves of whole forests.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ struct ShardingResult {
   /// No choice that fits costs less.
   std::int64_t lower_bound = 0;
   bool is_optimal() const { return best && best->cost <= lower_bound; }
+  /// It is proved that no choice fits.
+  bool is_infeasible() const { return !best && lower_bound >= kForbiddenCost; }
 };
 
 /// Searches until the result is optimal, or steps or time are used up.

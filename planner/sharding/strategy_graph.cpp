@@ -2,49 +2,32 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace meshwright {
-namespace {
 
-double searched(std::int64_t cost) { return std::min(static_cast<double>(cost), kForbiddenSum); }
-
-}  // namespace
-
-StrategyGraph::StrategyGraph(const ShardingProblem& problem) {
+StrategyGraph::StrategyGraph(const ReducedSharding& problem) {
   unary_begin_.push_back(0);
-  for (const ShardingNode& node : problem.nodes) {
-    for (const std::int64_t cost : node.costs) unary_.push_back(searched(cost));
+  for (const std::vector<double>& costs : problem.costs) {
+    unary_.insert(unary_.end(), costs.begin(), costs.end());
     unary_begin_.push_back(unary_.size());
-    most_strategies_ = std::max(most_strategies_, node.costs.size());
+    most_strategies_ = std::max(most_strategies_, costs.size());
   }
   add_edges(problem);
   list_neighbors();
 }
 
-void StrategyGraph::add_edges(const ShardingProblem& problem) {
-  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>> sums;
-  for (const ShardingEdge& edge : problem.edges) {
-    const bool swapped = edge.first > edge.second;
+void StrategyGraph::add_edges(const ReducedSharding& problem) {
+  std::map<std::pair<std::size_t, std::vector<double>>, std::int32_t> known;
+  for (const ReducedSharding::Edge& edge : problem.edges) {
     const std::size_t rows = strategies(index(edge.first)),
                       columns = strategies(index(edge.second));
-    auto& sum = sums[std::minmax(edge.first, edge.second)];
-    sum.resize(rows * columns, 0);
-    for (std::size_t a = 0; a < rows; ++a)
-      for (std::size_t b = 0; b < columns; ++b) {
-        double& to = sum[swapped ? b * rows + a : a * columns + b];
-        to = std::min(to + searched(edge.costs[a * columns + b]), kForbiddenSum);
-      }
-  }
-  std::map<std::pair<std::size_t, std::vector<double>>, std::int32_t> known;
-  for (auto& [nodes, values] : sums) {
-    const std::size_t rows = strategies(index(nodes.first)),
-                      columns = strategies(index(nodes.second));
     const auto [place, is_new] =
-        known.try_emplace({rows, std::move(values)}, static_cast<std::int32_t>(matrices_.size()));
-    edges_.push_back({nodes.first, nodes.second, place->second});
+        known.try_emplace({rows, edge.costs}, static_cast<std::int32_t>(matrices_.size()));
+    edges_.push_back({edge.first, edge.second, place->second});
     if (!is_new) continue;
-    Matrix matrix{rows, columns, place->first.second, std::vector<double>(rows * columns)};
+    Matrix matrix{rows, columns, edge.costs, std::vector<double>(rows * columns)};
     for (std::size_t a = 0; a < rows; ++a)
       for (std::size_t b = 0; b < columns; ++b)
         matrix.transposed[b * rows + a] = matrix.values[a * columns + b];
@@ -76,6 +59,24 @@ double StrategyGraph::cost(const Strategies& chosen) const {
       if (to.is_first) sum += row(to, index(chosen[v]))[index(chosen[index(to.node)])];
   }
   return sum;
+}
+
+void set_prices(const StrategyGraph& graph, const MemoryProfile& memory, double factor,
+                std::span<double> prices) {
+  // A change is in use at all times from its own on.
+  std::vector<double> later = memory.multipliers;
+  std::partial_sum(later.rbegin(), later.rend(), later.rbegin());
+  std::ranges::fill(prices, 0);
+  for (std::size_t v = 0; v < graph.node_count(); ++v) {
+    const MemoryChanges& changes = memory.nodes[v];
+    for (std::size_t i = 0; i < changes.times.size(); ++i) {
+      const double price = factor * later[static_cast<std::size_t>(changes.times[i])];
+      if (price == 0) continue;
+      const std::span<const double> differences = changes.at(i);
+      double* sums = prices.data() + graph.offset(v);
+      for (std::size_t k = 0; k < differences.size(); ++k) sums[k] += price * differences[k];
+    }
+  }
 }
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// A sharding problem prepared for search: parallel edges summed, equal matrices stored once,
+/// The costs of a reduced sharding problem prepared for search: equal matrices stored once,
 /// neighbors of every node listed.
 #pragma once
 
@@ -6,20 +6,13 @@
 #include <span>
 #include <vector>
 
-#include "core/model/sharding_problem.hpp"
+#include "planner/sharding/reduced_sharding.hpp"
 
 namespace meshwright {
 
-/// Strategy of every node.
-using Strategies = std::vector<std::int32_t>;
-
-/// Stands for kForbiddenCost, and for all costs above it: far more than a good choice costs, and
-/// small enough that whole numbers can be added to it.
-inline constexpr double kForbiddenSum = 1e14;
-
 class StrategyGraph {
  public:
-  explicit StrategyGraph(const ShardingProblem& problem);
+  explicit StrategyGraph(const ReducedSharding& problem);
 
   struct Neighbor {
     std::int32_t node = 0;
@@ -64,7 +57,7 @@ class StrategyGraph {
     std::vector<double> values, transposed;
   };
   static std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
-  void add_edges(const ShardingProblem& problem);
+  void add_edges(const ReducedSharding& problem);
   void list_neighbors();
 
   std::vector<double> unary_;
@@ -74,5 +67,10 @@ class StrategyGraph {
   std::vector<Neighbor> neighbors_;
   std::size_t most_strategies_ = 1;
 };
+
+/// The price of the memory of every strategy of all nodes, one after the other, in `prices`; the
+/// price of a byte at every time is its multiplier times `factor`.
+void set_prices(const StrategyGraph& graph, const MemoryProfile& memory, double factor,
+                std::span<double> prices);
 
 }  // namespace meshwright
