@@ -7,8 +7,8 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/indices.hpp"
 #include "core/lowering/lower.hpp"
-#include "planner/partition/indices.hpp"
 #include "planner/partition/merge_nodes.hpp"
 
 namespace meshwright {

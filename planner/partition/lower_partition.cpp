@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/indices.hpp"
 #include "core/lowering/folded_graph.hpp"
 #include "core/lowering/lower.hpp"
-#include "planner/partition/indices.hpp"
 #include "planner/partition/partition_messages.hpp"
 #include "planner/partition/partition_works.hpp"
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "core/base/check.hpp"
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 
 namespace meshwright {
 namespace {

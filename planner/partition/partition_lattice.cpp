@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "core/base/indices.hpp"
 #include "core/lowering/lowering_context.hpp"
 #include "core/lowering/memory.hpp"
-#include "planner/partition/indices.hpp"
 
 namespace meshwright {
 namespace {

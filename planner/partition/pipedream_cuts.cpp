@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/indices.hpp"
 #include "planner/partition/down_sets.hpp"
-#include "planner/partition/indices.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/base/check.hpp"
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 #include "planner/partition/pipedream_cuts.hpp"
 
 namespace meshwright {

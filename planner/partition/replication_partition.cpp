@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 #include "planner/partition/replication_search.hpp"
 
 namespace meshwright {

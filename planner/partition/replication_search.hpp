@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/indices.hpp"
 #include "core/model/replication_problem.hpp"
 #include "planner/partition/down_sets.hpp"
-#include "planner/partition/indices.hpp"
 #include "planner/partition/replication_partition.hpp"
 
 namespace meshwright {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "core/base/check.hpp"
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "core/base/check.hpp"
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 #include "planner/partition/threshold_pass.hpp"
 
 namespace meshwright {

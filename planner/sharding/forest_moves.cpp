@@ -4,12 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/indices.hpp"
+
 namespace meshwright {
-namespace {
-
-std::size_t index(std::int32_t v) { return static_cast<std::size_t>(v); }
-
-}  // namespace
 
 ForestMoves::ForestMoves(const StrategyGraph& graph, std::uint64_t seed)
     : graph_(graph),
@@ -30,38 +27,39 @@ void ForestMoves::collect_candidates(std::size_t most) {
   }
   ++round_;
   const auto add = [&](std::int32_t node) {
-    if (mark_[index(node)] == round_) return;
-    mark_[index(node)] = round_;
+    if (mark_[to_index(node)] == round_) return;
+    mark_[to_index(node)] = round_;
     candidates_.push_back(node);
   };
   add(static_cast<std::int32_t>(random_.next() % count));
   for (std::size_t i = 0; i < candidates_.size() && candidates_.size() < most; ++i)
-    for (const StrategyGraph::Neighbor& to : graph_.neighbors(index(candidates_[i]))) add(to.node);
+    for (const StrategyGraph::Neighbor& to : graph_.neighbors(to_index(candidates_[i])))
+      add(to.node);
 }
 
 std::int32_t ForestMoves::root_of(std::int32_t node) {
-  while (tree_[index(node)] != node) {
-    tree_[index(node)] = tree_[index(tree_[index(node)])];
-    node = tree_[index(node)];
+  while (tree_[to_index(node)] != node) {
+    tree_[to_index(node)] = tree_[to_index(tree_[to_index(node)])];
+    node = tree_[to_index(node)];
   }
   return node;
 }
 
 void ForestMoves::try_to_join(std::int32_t node) {
   std::vector<std::int32_t> roots;
-  for (const StrategyGraph::Neighbor& to : graph_.neighbors(index(node))) {
-    if (tree_[index(to.node)] < 0) continue;
+  for (const StrategyGraph::Neighbor& to : graph_.neighbors(to_index(node))) {
+    if (tree_[to_index(to.node)] < 0) continue;
     const std::int32_t root = root_of(to.node);
     if (std::ranges::find(roots, root) != roots.end()) return;
     roots.push_back(root);
   }
-  tree_[index(node)] = node;
-  for (const std::int32_t root : roots) tree_[index(root)] = node;
+  tree_[to_index(node)] = node;
+  for (const std::int32_t root : roots) tree_[to_index(root)] = node;
   order_.push_back(node);
 }
 
 void ForestMoves::choose_forest(std::size_t most) {
-  for (const std::int32_t node : order_) tree_[index(node)] = -1;
+  for (const std::int32_t node : order_) tree_[to_index(node)] = -1;
   order_.clear();
   collect_candidates(most);
   for (std::size_t left = candidates_.size(); left > 1; --left)
@@ -76,18 +74,18 @@ void ForestMoves::orient() {
   std::vector<std::int32_t> ordered;
   ordered.reserve(order_.size());
   for (const std::int32_t root : order_) {
-    if (mark_[index(root)] == round_) continue;
-    mark_[index(root)] = round_;
-    parent_[index(root)] = -1;
+    if (mark_[to_index(root)] == round_) continue;
+    mark_[to_index(root)] = round_;
+    parent_[to_index(root)] = -1;
     std::size_t next = ordered.size();
     ordered.push_back(root);
     for (; next < ordered.size(); ++next) {
       const std::int32_t node = ordered[next];
-      for (const StrategyGraph::Neighbor& to : graph_.neighbors(index(node))) {
-        if (tree_[index(to.node)] < 0 || mark_[index(to.node)] == round_) continue;
-        mark_[index(to.node)] = round_;
-        const auto back = graph_.neighbors(index(to.node));
-        parent_[index(to.node)] = static_cast<std::int32_t>(
+      for (const StrategyGraph::Neighbor& to : graph_.neighbors(to_index(node))) {
+        if (tree_[to_index(to.node)] < 0 || mark_[to_index(to.node)] == round_) continue;
+        mark_[to_index(to.node)] = round_;
+        const auto back = graph_.neighbors(to_index(to.node));
+        parent_[to_index(to.node)] = static_cast<std::int32_t>(
             std::ranges::find(back, to.edge, &StrategyGraph::Neighbor::edge) - back.begin());
         ordered.push_back(to.node);
       }
@@ -98,36 +96,36 @@ void ForestMoves::orient() {
 
 double ForestMoves::improve(std::span<const double> prices, Strategies& chosen) {
   for (const std::int32_t node : order_) {
-    const std::size_t v = index(node), offset = graph_.offset(v);
+    const std::size_t v = to_index(node), offset = graph_.offset(v);
     const std::span<double> sum(sums_.data() + offset, graph_.strategies(v));
     const std::span<const double> costs = graph_.costs(v);
     for (std::size_t k = 0; k < sum.size(); ++k) sum[k] = costs[k] + prices[offset + k];
     for (const StrategyGraph::Neighbor& to : graph_.neighbors(v)) {
-      if (tree_[index(to.node)] >= 0) continue;
+      if (tree_[to_index(to.node)] >= 0) continue;
       const StrategyGraph::Neighbor back{node, to.edge, !to.is_first};
-      const std::span<const double> row = graph_.row(back, index(chosen[index(to.node)]));
+      const std::span<const double> row = graph_.row(back, to_index(chosen[to_index(to.node)]));
       for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += row[k];
     }
   }
   // The change of cost is the difference on the chosen strategies, before and after.
   double before = 0, after = 0;
   for (const std::int32_t node : order_) {
-    const std::size_t v = index(node);
-    before += sums_[graph_.offset(v) + index(chosen[v])];
+    const std::size_t v = to_index(node);
+    before += sums_[graph_.offset(v) + to_index(chosen[v])];
     if (parent_[v] < 0) continue;
-    const StrategyGraph::Neighbor& up = graph_.neighbors(v)[index(parent_[v])];
-    before += graph_.row(up, index(chosen[v]))[index(chosen[index(up.node)])];
+    const StrategyGraph::Neighbor& up = graph_.neighbors(v)[to_index(parent_[v])];
+    before += graph_.row(up, to_index(chosen[v]))[to_index(chosen[to_index(up.node)])];
   }
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-    const std::size_t v = index(*it);
+    const std::size_t v = to_index(*it);
     const std::span<const double> sum(sums_.data() + graph_.offset(v), graph_.strategies(v));
     if (parent_[v] < 0) {
       after += *std::ranges::min_element(sum);
       continue;
     }
-    const StrategyGraph::Neighbor& up = graph_.neighbors(v)[index(parent_[v])];
+    const StrategyGraph::Neighbor& up = graph_.neighbors(v)[to_index(parent_[v])];
     const StrategyGraph::Neighbor back{*it, up.edge, !up.is_first};
-    const std::size_t parent = index(up.node);
+    const std::size_t parent = to_index(up.node);
     for (std::size_t j = 0; j < graph_.strategies(parent); ++j) {
       const std::span<const double> row = graph_.row(back, j);
       double least = row[0] + sum[0];
@@ -137,16 +135,16 @@ double ForestMoves::improve(std::span<const double> prices, Strategies& chosen) 
   }
   if (after >= before) return 0;
   for (const std::int32_t node : order_) {
-    const std::size_t v = index(node);
+    const std::size_t v = to_index(node);
     const std::span<const double> sum(sums_.data() + graph_.offset(v), graph_.strategies(v));
     std::span<const double> row;
     if (parent_[v] >= 0) {
-      const StrategyGraph::Neighbor& up = graph_.neighbors(v)[index(parent_[v])];
+      const StrategyGraph::Neighbor& up = graph_.neighbors(v)[to_index(parent_[v])];
       const StrategyGraph::Neighbor back{node, up.edge, !up.is_first};
-      row = graph_.row(back, index(chosen[index(up.node)]));
+      row = graph_.row(back, to_index(chosen[to_index(up.node)]));
     }
     const auto total = [&](std::size_t k) { return sum[k] + (row.empty() ? 0 : row[k]); };
-    std::size_t best = index(chosen[v]);
+    std::size_t best = to_index(chosen[v]);
     for (std::size_t k = 0; k < sum.size(); ++k)
       if (total(k) < total(best)) best = k;
     chosen[v] = static_cast<std::int32_t>(best);

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 
 namespace meshwright {
 namespace {

@@ -21,15 +21,15 @@ MessagePassing::MessagePassing(const StrategyGraph& graph)
   std::size_t size = 0;
   for (std::size_t e = 0; e < graph.edge_count(); ++e) {
     to_first_.push_back(size);
-    size += graph.strategies(static_cast<std::size_t>(graph.edge(e).first));
+    size += graph.strategies(to_index(graph.edge(e).first));
     to_second_.push_back(size);
-    size += graph.strategies(static_cast<std::size_t>(graph.edge(e).second));
+    size += graph.strategies(to_index(graph.edge(e).second));
   }
   messages_.resize(size, 0);
   for (std::size_t v = 0; v < graph.node_count(); ++v) {
     std::ptrdiff_t before = 0;
     for (const StrategyGraph::Neighbor& to : graph.neighbors(v))
-      before += static_cast<std::size_t>(to.node) < v ? 1 : 0;
+      before += to_index(to.node) < v ? 1 : 0;
     const std::ptrdiff_t after = std::ssize(graph.neighbors(v)) - before;
     share_.push_back(1.0 / static_cast<double>(std::max<std::ptrdiff_t>({before, after, 1})));
   }
@@ -54,7 +54,7 @@ void MessagePassing::sweep(std::span<const double> prices, bool forth) {
     const std::span<double> sum = reparametrized(v, prices);
     bound_ += subtract_least(sum);
     for (const StrategyGraph::Neighbor& to : graph_.neighbors(v)) {
-      if ((static_cast<std::size_t>(to.node) > v) != forth) continue;
+      if ((to_index(to.node) > v) != forth) continue;
       const std::span<const double> received = message(to.edge, to.is_first);
       const std::span<double> sent = message(to.edge, !to.is_first);
       std::ranges::fill(sent, 4 * kForbiddenSum);
@@ -74,10 +74,10 @@ void MessagePassing::round(std::span<const double> prices) {
   for (std::size_t v = 0; v < graph_.node_count(); ++v) {
     const std::span<double> sum = reparametrized(v, prices);
     for (const StrategyGraph::Neighbor& to : graph_.neighbors(v)) {
-      if (static_cast<std::size_t>(to.node) > v) continue;
+      if (to_index(to.node) > v) continue;
       const std::span<const double> received = message(to.edge, to.is_first);
       const StrategyGraph::Neighbor back{static_cast<std::int32_t>(v), to.edge, !to.is_first};
-      const auto chosen = static_cast<std::size_t>(rounded_[static_cast<std::size_t>(to.node)]);
+      const auto chosen = to_index(rounded_[to_index(to.node)]);
       const std::span<const double> row = graph_.row(back, chosen);
       for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += row[k] - received[k];
     }
@@ -95,7 +95,7 @@ std::vector<double> MessagePassing::reduced_costs(std::span<const double> prices
     const std::span<double> own(reduced.data() + graph_.offset(v), sum.size());
     std::ptrdiff_t before = 0;
     for (const StrategyGraph::Neighbor& to : graph_.neighbors(v)) {
-      if (static_cast<std::size_t>(to.node) > v) continue;
+      if (to_index(to.node) > v) continue;
       ++before;
       const std::span<const double> received = message(to.edge, to.is_first);
       const std::span<const double> sent = message(to.edge, !to.is_first);

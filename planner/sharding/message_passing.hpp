@@ -27,10 +27,10 @@ class MessagePassing {
   void sweep(std::span<const double> prices, bool forth);
   void round(std::span<const double> prices);
   std::span<double> message(std::int32_t edge, bool to_first) {
-    const auto e = static_cast<std::size_t>(edge);
+    const std::size_t e = to_index(edge);
     return {messages_.data() + (to_first ? to_first_[e] : to_second_[e]),
-            to_first ? graph_.strategies(static_cast<std::size_t>(graph_.edge(e).first))
-                     : graph_.strategies(static_cast<std::size_t>(graph_.edge(e).second))};
+            to_first ? graph_.strategies(to_index(graph_.edge(e).first))
+                     : graph_.strategies(to_index(graph_.edge(e).second))};
   }
   /// Costs, prices and all messages to a node, in `sums_`.
   std::span<double> reparametrized(std::size_t node, std::span<const double> prices);

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 #include "planner/sharding/least_memory.hpp"
 
 namespace meshwright {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/indices.hpp"
 #include "planner/sharding/forest_moves.hpp"
 #include "planner/sharding/memory_profile.hpp"
 #include "planner/sharding/message_passing.hpp"
@@ -125,7 +126,7 @@ class ShardingSearch {
   double priced_cost(const Strategies& chosen) const {
     double sum = cost_of(chosen);
     for (std::size_t v = 0; v < chosen.size(); ++v)
-      sum += prices_[graph_.offset(v) + static_cast<std::size_t>(chosen[v])];
+      sum += prices_[graph_.offset(v) + to_index(chosen[v])];
     return sum;
   }
 
@@ -274,11 +275,10 @@ class ShardingSearch {
     const std::vector<std::int32_t> nodes = choose_part(graph_, memory_, size, random_);
     const ReducedSharding part = part_of(graph_, memory_, best_, nodes);
     Strategies now;
-    for (const std::int32_t node : nodes) now.push_back(best_[static_cast<std::size_t>(node)]);
+    for (const std::int32_t node : nodes) now.push_back(best_[to_index(node)]);
     const TreeResult found = search_tree(part, tree_options(StrategyGraph(part).cost(now)));
     if (found.best) {
-      for (std::size_t i = 0; i < nodes.size(); ++i)
-        best_[static_cast<std::size_t>(nodes[i])] = (*found.best)[i];
+      for (std::size_t i = 0; i < nodes.size(); ++i) best_[to_index(nodes[i])] = (*found.best)[i];
       best_cost_ = cost_of(best_);
     }
     // The order of the nodes of a part is another one each time: that of all can succeed, too.
@@ -353,7 +353,7 @@ ShardingResult search_sharding(const ShardingProblem& problem, const ShardingOpt
 ShardingChoice evaluate_sharding(const ShardingProblem& problem, Strategies strategies) {
   ShardingChoice choice;
   const auto at = [&](std::int32_t node) {
-    return static_cast<std::size_t>(strategies[static_cast<std::size_t>(node)]);
+    return static_cast<std::size_t>(strategies[to_index(node)]);
   };
   const auto add = [&](std::int64_t cost) {
     choice.cost = std::min(kForbiddenCost, choice.cost + std::min(cost, kForbiddenCost));

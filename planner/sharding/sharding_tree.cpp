@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "planner/partition/indices.hpp"
+#include "core/base/indices.hpp"
 #include "planner/sharding/message_passing.hpp"
 #include "planner/sharding/strategy_graph.hpp"
 

@@ -21,8 +21,8 @@ StrategyGraph::StrategyGraph(const ReducedSharding& problem) {
 void StrategyGraph::add_edges(const ReducedSharding& problem) {
   std::map<std::pair<std::size_t, std::vector<double>>, std::int32_t> known;
   for (const ReducedSharding::Edge& edge : problem.edges) {
-    const std::size_t rows = strategies(index(edge.first)),
-                      columns = strategies(index(edge.second));
+    const std::size_t rows = strategies(to_index(edge.first)),
+                      columns = strategies(to_index(edge.second));
     const auto [place, is_new] =
         known.try_emplace({rows, edge.costs}, static_cast<std::int32_t>(matrices_.size()));
     edges_.push_back({edge.first, edge.second, place->second});
@@ -38,25 +38,25 @@ void StrategyGraph::add_edges(const ReducedSharding& problem) {
 void StrategyGraph::list_neighbors() {
   neighbor_begin_.assign(node_count() + 1, 0);
   for (const Edge& edge : edges_) {
-    ++neighbor_begin_[index(edge.first) + 1];
-    ++neighbor_begin_[index(edge.second) + 1];
+    ++neighbor_begin_[to_index(edge.first) + 1];
+    ++neighbor_begin_[to_index(edge.second) + 1];
   }
   for (std::size_t v = 0; v < node_count(); ++v) neighbor_begin_[v + 1] += neighbor_begin_[v];
   neighbors_.resize(neighbor_begin_.back());
   std::vector<std::size_t> next(neighbor_begin_.begin(), neighbor_begin_.end() - 1);
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     const Edge& edge = edges_[e];
-    neighbors_[next[index(edge.first)]++] = {edge.second, static_cast<std::int32_t>(e), true};
-    neighbors_[next[index(edge.second)]++] = {edge.first, static_cast<std::int32_t>(e), false};
+    neighbors_[next[to_index(edge.first)]++] = {edge.second, static_cast<std::int32_t>(e), true};
+    neighbors_[next[to_index(edge.second)]++] = {edge.first, static_cast<std::int32_t>(e), false};
   }
 }
 
 double StrategyGraph::cost(const Strategies& chosen) const {
   double sum = 0;
   for (std::size_t v = 0; v < node_count(); ++v) {
-    sum += costs(v)[index(chosen[v])];
+    sum += costs(v)[to_index(chosen[v])];
     for (const Neighbor& to : neighbors(v))
-      if (to.is_first) sum += row(to, index(chosen[v]))[index(chosen[index(to.node)])];
+      if (to.is_first) sum += row(to, to_index(chosen[v]))[to_index(chosen[to_index(to.node)])];
   }
   return sum;
 }

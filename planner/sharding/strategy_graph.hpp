@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/indices.hpp"
 #include "planner/sharding/reduced_sharding.hpp"
 
 namespace meshwright {
@@ -44,7 +45,7 @@ class StrategyGraph {
   /// costs[a][b] of an edge, from the side of either of its nodes: row of strategy `own` of a node
   /// over the strategies of the neighbor.
   std::span<const double> row(const Neighbor& to, std::size_t own) const {
-    const Matrix& matrix = matrices_[static_cast<std::size_t>(edges_[index(to.edge)].matrix)];
+    const Matrix& matrix = matrices_[static_cast<std::size_t>(edges_[to_index(to.edge)].matrix)];
     const std::size_t width = to.is_first ? matrix.columns : matrix.rows;
     const std::vector<double>& values = to.is_first ? matrix.values : matrix.transposed;
     return {values.data() + own * width, width};
@@ -56,7 +57,6 @@ class StrategyGraph {
     std::size_t rows = 0, columns = 0;
     std::vector<double> values, transposed;
   };
-  static std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
   void add_edges(const ReducedSharding& problem);
   void list_neighbors();
 

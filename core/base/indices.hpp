@@ -1,4 +1,4 @@
-/// 32-bit indices of items, signals and down-sets: half the memory of std::size_t.
+/// 32-bit indices: half the memory of std::size_t.
 #pragma once
 
 #include <cstddef>
