@@ -61,6 +61,9 @@ class Reducer {
   bool visit(std::int32_t node);
   bool prune(std::int32_t node);
   void drop_constant_changes(std::int32_t node);
+  void remove_dominated(std::int32_t node);
+  bool never_uses_more(std::int32_t node, std::size_t strategy, std::size_t than) const;
+  bool never_costs_more(std::int32_t node, std::size_t strategy, std::size_t than) const;
   void fix(std::int32_t node, std::int32_t strategy);
   bool follow_any(std::int32_t node);
   std::optional<std::vector<std::int32_t>> following(std::int32_t node, std::int32_t edge) const;
@@ -185,6 +188,53 @@ void Reducer::drop_constant_changes(std::int32_t node) {
   }
   changes = std::move(left);
   cells_ += changes.differences.size();
+}
+
+bool Reducer::never_uses_more(std::int32_t node, std::size_t strategy, std::size_t than) const {
+  const MemoryChanges& changes = memory_[to_index(node)];
+  double more = 0;
+  for (std::size_t i = 0; i < changes.times.size(); ++i)
+    if ((more += changes.at(i)[strategy] - changes.at(i)[than]) > 0) return false;
+  return true;
+}
+
+/// Whatever the neighbors choose.
+bool Reducer::never_costs_more(std::int32_t node, std::size_t strategy, std::size_t than) const {
+  double more = costs_[to_index(node)][strategy] - costs_[to_index(node)][than];
+  for (const auto& [neighbor, edge] : adjacent_[to_index(node)]) {
+    const Side side(*this, node, edge);
+    double most = -kForbiddenSum;
+    for (std::size_t j = 0; j < costs_[to_index(neighbor)].size(); ++j) {
+      if (!is_allowed(neighbor, j) || side(than, j) >= kForbiddenSum) continue;
+      if (side(strategy, j) >= kForbiddenSum) return false;
+      most = std::max(most, side(strategy, j) - side(than, j));
+    }
+    more += most;
+  }
+  return more <= 0;
+}
+
+/// Removes strategies beside which another one is never worse. Expects changes without constants.
+void Reducer::remove_dominated(std::int32_t node) {
+  constexpr std::size_t kMostSteps = 1 << 22;
+  std::size_t size = memory_[to_index(node)].times.size();
+  for (const auto& [neighbor, edge] : adjacent_[to_index(node)])
+    size += costs_[to_index(neighbor)].size();
+  std::vector<std::int32_t> left = allowed(node);
+  if (left.size() * left.size() * size > kMostSteps) return;
+  bool is_changed = false;
+  for (std::size_t i = left.size(); i-- > 0;) {
+    const std::size_t than = to_index(left[i]);
+    if (!std::ranges::any_of(left, [&](std::int32_t other) {
+          return other != left[i] && never_uses_more(node, to_index(other), than) &&
+                 never_costs_more(node, to_index(other), than);
+        }))
+      continue;
+    costs_[to_index(node)][than] = kForbiddenSum;
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
+    is_changed = true;
+  }
+  if (is_changed) wake_neighbors(node), drop_constant_changes(node);
 }
 
 void Reducer::fix(std::int32_t node, std::int32_t strategy) {
@@ -319,6 +369,7 @@ bool Reducer::marginalize(std::int32_t node) {
 bool Reducer::visit(std::int32_t node) {
   if (!prune(node)) return false;
   drop_constant_changes(node);
+  remove_dominated(node);
   if (const std::vector<std::int32_t> left = allowed(node); left.size() == 1)
     fix(node, left[0]);
   else if (!follow_any(node))

@@ -41,11 +41,12 @@ struct ReducedSharding {
 /// The problem itself, with costs of at most kForbiddenSum.
 ReducedSharding unreduced(const ShardingProblem& problem);
 
-/// Exact: the best choices of both problems have the same cost. Strategies that a neighbor never
-/// allows, or that exceed the limit even if all others use as little memory as they can, are
-/// removed; nodes with one strategy left are fixed; a node is part of a neighbor whose strategy
-/// leaves it one; a node with up to two neighbors whose memory does not depend on its strategy is
-/// removed: it follows them. `kept`, `domain` and `choices` refer to nodes of `problem`.
+/// Exact: the best choices of both problems have the same cost. Strategies are removed that a
+/// neighbor never allows, beside which another one is never worse, or that exceed the limit even if
+/// all others use as little memory as they can; nodes with one strategy left are fixed; a node is
+/// part of a neighbor whose strategy leaves it one; a node with up to two neighbors whose memory
+/// does not depend on its strategy is removed: it follows them. `kept`, `domain` and `choices`
+/// refer to nodes of `problem`.
 ReducedSharding reduce_sharding(const ReducedSharding& problem);
 
 /// The strategies of all nodes of the problem that was reduced.

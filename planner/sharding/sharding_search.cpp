@@ -37,7 +37,7 @@ class ShardingSearch {
     if (reduced_.is_impossible) return {.best = {}, .lower_bound = kForbiddenCost};
     relax_without_memory();
     if (!is_done() && has_limit()) {
-      constexpr int kPart = 3;
+      constexpr int kPart = 10;
       find_any_that_fits(used() + (1 - used()) / kPart);
       price_memory();
     }
@@ -167,7 +167,7 @@ class ShardingSearch {
         memory_.multipliers = best_multipliers;
         if (step < 1e-4) break;
       }
-      polish(messages_.rounded(), 3);
+      polish(messages_.rounded(), 1);
       if (i % 10 == 9) fit(chosen_);
       ascend(step, bound);
     }
@@ -225,7 +225,7 @@ class ShardingSearch {
       const double over = (used[t] - memory_.left[t]) / limit_;
       if (over <= 0) continue;
       memory_.multipliers[t] =
-          std::max(memory_.multipliers[t], floor) * (1.02 + 0.3 * std::min(over, 1.0));
+          std::max(memory_.multipliers[t], floor) * (1.05 + std::min(over, 1.0));
     }
   }
 
