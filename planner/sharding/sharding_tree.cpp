@@ -12,8 +12,8 @@
 namespace meshwright {
 namespace {
 
-/// Sums of doubles are rounded; costs are whole.
-constexpr double kSlack = 0.5;
+/// Costs are whole; sums of doubles are rounded.
+constexpr double kSlack = 0.5, kRounding = 1e-13;
 
 class ShardingTree {
  public:
@@ -34,7 +34,10 @@ class ShardingTree {
     std::vector<double> reduced_costs;  ///< above `bound`
   };
 
-  bool is_decided(double bound) const { return bound > result_.cost - kSlack; }
+  /// Nothing with this bound is cheaper than the best choice so far.
+  bool is_decided(double bound) const {
+    return bound - kRounding * std::abs(bound) > result_.cost - kSlack;
+  }
 
   void reduce_and_visit(const ReducedSharding& problem) {
     constexpr std::size_t kMostHeld = 1 << 26;
@@ -52,7 +55,7 @@ class ShardingTree {
     held_ -= size;
   }
 
-  /// Numbers.
+  /// How many numbers a problem has.
   static std::size_t size_of(const ReducedSharding& problem) {
     std::size_t size = 0;
     for (const ReducedSharding::Edge& edge : problem.edges) size += edge.costs.size();
