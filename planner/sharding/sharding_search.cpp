@@ -18,6 +18,20 @@ namespace {
 
 constexpr double kNoCost = std::numeric_limits<double>::infinity();
 
+/// If no choice costs less than kForbiddenSum: what all choices that fit cost at least.
+std::int64_t bound_without_choice(const ShardingProblem& problem) {
+  double most = 0;
+  const auto add_most = [&](const std::vector<std::int64_t>& costs) {
+    std::int64_t highest = 0;
+    for (const std::int64_t cost : costs)
+      if (cost < kForbiddenCost) highest = std::max(highest, cost);
+    most += static_cast<double>(highest);
+  };
+  for (const ShardingNode& node : problem.nodes) add_most(node.costs);
+  for (const ShardingEdge& edge : problem.edges) add_most(edge.costs);
+  return most < kForbiddenSum ? kForbiddenCost : static_cast<std::int64_t>(kForbiddenSum);
+}
+
 class ShardingSearch {
  public:
   ShardingSearch(const ShardingProblem& problem, const ShardingOptions& options)
@@ -34,7 +48,7 @@ class ShardingSearch {
         chosen_(graph_.node_count(), 0) {}
 
   ShardingResult run() {
-    if (reduced_.is_impossible) return {.best = {}, .lower_bound = kForbiddenCost};
+    if (reduced_.is_impossible) return {.best = {}, .lower_bound = bound_without_choice(problem_)};
     relax_without_memory();
     if (!is_done() && has_limit()) {
       constexpr int kPart = 10;
@@ -66,12 +80,16 @@ class ShardingSearch {
   }
 
   ShardingResult result() const {
-    // That of a problem in which nothing fits has no limit.
-    constexpr auto kMost = static_cast<double>(kForbiddenCost);
-    const double bound = is_proved_ ? best_cost_ : safe_bound();
     ShardingResult result;
-    result.lower_bound = static_cast<std::int64_t>(std::clamp(bound, 0.0, kMost));
-    if (!has_best()) return result;
+    // Prices raise the bound without limit if nothing fits.
+    const double bound = std::clamp(safe_bound(), 0.0, kForbiddenSum);
+    result.lower_bound =
+        static_cast<std::int64_t>(is_proved_ ? std::min(best_cost_, kForbiddenSum) : bound);
+    if (!has_best()) {
+      if (result.lower_bound >= static_cast<std::int64_t>(kForbiddenSum))
+        result.lower_bound = bound_without_choice(problem_);
+      return result;
+    }
     result.best = evaluate_sharding(problem_, expand(reduced_, best_));
     result.lower_bound = std::min(result.lower_bound, result.best->cost);
     return result;

@@ -64,5 +64,14 @@ TEST(ShardingSearch, FindsNothingIfNothingFits) {
   EXPECT_TRUE(search_sharding(problem, {.steps = 200}).is_infeasible());
 }
 
+// Costs this high are not told from forbidden ones: nothing is proved.
+TEST(ShardingSearch, DoesNotClaimThatHighCostsAreForbidden) {
+  ShardingProblem problem;
+  problem.nodes.assign(1, {.begin = 0, .end = 1, .costs = {kForbiddenCost / 10}, .usages = {1}});
+  const ShardingResult result = search_sharding(problem, {.steps = 10});
+  EXPECT_FALSE(result.is_infeasible());
+  EXPECT_LE(result.lower_bound, kForbiddenCost / 10);
+}
+
 }  // namespace
 }  // namespace meshwright
