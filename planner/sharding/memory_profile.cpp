@@ -29,7 +29,7 @@ std::vector<std::int64_t> busiest_times(const ShardingProblem& problem) {
 /// By node, differences by strategy.
 using Differences = std::map<std::int32_t, std::vector<double>>;
 
-void add(const Differences& more, Differences& sums) {
+void add_differences(const Differences& more, Differences& sums) {
   for (const auto& [node, differences] : more) {
     std::vector<double>& sum = sums[node];
     sum.resize(differences.size(), 0);
@@ -38,15 +38,16 @@ void add(const Differences& more, Differences& sums) {
 }
 
 /// A time, compared with the one before.
-struct Step {
+struct BusyTime {
   double left = 0, multiplier = 0;
   Differences differences;
 };
 
 /// Whether the memory can be more than at the time before, and whether it can be less.
-std::pair<bool, bool> can_rise_and_fall(const Step& step, double left_before) {
-  bool rises = step.left<left_before, falls = step.left> left_before;
-  for (const auto& [node, differences] : step.differences) {
+std::pair<bool, bool> can_rise_and_fall(const BusyTime& time, double left_before) {
+  bool rises = time.left < left_before;
+  bool falls = time.left > left_before;
+  for (const auto& [node, differences] : time.differences) {
     rises = rises || std::ranges::any_of(differences, [](double each) { return each > 0; });
     falls = falls || std::ranges::any_of(differences, [](double each) { return each < 0; });
     if (rises && falls) break;
@@ -56,20 +57,20 @@ std::pair<bool, bool> can_rise_and_fall(const Step& step, double left_before) {
 
 /// Adds a time, unless the last one is always worse; removes the last one if the new one is.
 /// Returns what the next time has to be compared with in addition.
-Differences add_step(Step step, std::vector<Step>& steps) {
-  while (!steps.empty()) {
-    Step& last = steps.back();
-    const auto [rises, falls] = can_rise_and_fall(step, last.left);
+Differences add_busy_time(BusyTime time, std::vector<BusyTime>& times) {
+  while (!times.empty()) {
+    BusyTime& last = times.back();
+    const auto [rises, falls] = can_rise_and_fall(time, last.left);
     if (!rises) {
-      last.multiplier += step.multiplier;
-      return std::move(step.differences);
+      last.multiplier += time.multiplier;
+      return std::move(time.differences);
     }
     if (falls) break;
-    step.multiplier += last.multiplier;
-    add(last.differences, step.differences);
-    steps.pop_back();
+    time.multiplier += last.multiplier;
+    add_differences(last.differences, time.differences);
+    times.pop_back();
   }
-  steps.push_back(std::move(step));
+  times.push_back(std::move(time));
   return {};
 }
 
@@ -142,23 +143,23 @@ MemoryProfile binding_times(const MemoryProfile& profile) {
   for (std::size_t v = 0; v < profile.nodes.size(); ++v)
     for (std::size_t i = 0; i < profile.nodes[v].times.size(); ++i)
       changes_at[to_index(profile.nodes[v].times[i])].emplace_back(v, i);
-  std::vector<Step> steps;
+  std::vector<BusyTime> times;
   Differences waiting;
   for (std::size_t t = 0; t < changes_at.size(); ++t) {
     for (const auto& [node, change] : changes_at[t]) {
       const std::span<const double> differences = profile.nodes[to_index(node)].at(change);
-      add({{node, {differences.begin(), differences.end()}}}, waiting);
+      add_differences({{node, {differences.begin(), differences.end()}}}, waiting);
     }
     if (most[t] <= profile.left[t]) continue;
     waiting =
-        add_step({profile.left[t], profile.multipliers[t], std::exchange(waiting, {})}, steps);
+        add_busy_time({profile.left[t], profile.multipliers[t], std::exchange(waiting, {})}, times);
   }
   MemoryProfile binding;
   binding.nodes.resize(profile.nodes.size());
-  for (std::size_t t = 0; t < steps.size(); ++t) {
-    binding.left.push_back(steps[t].left);
-    binding.multipliers.push_back(steps[t].multiplier);
-    for (const auto& [node, differences] : steps[t].differences) {
+  for (std::size_t t = 0; t < times.size(); ++t) {
+    binding.left.push_back(times[t].left);
+    binding.multipliers.push_back(times[t].multiplier);
+    for (const auto& [node, differences] : times[t].differences) {
       MemoryChanges& changes = binding.nodes[to_index(node)];
       changes.times.push_back(static_cast<std::int32_t>(t));
       changes.differences.insert(changes.differences.end(), differences.begin(), differences.end());

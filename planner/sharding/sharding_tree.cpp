@@ -13,7 +13,7 @@ namespace meshwright {
 namespace {
 
 /// Costs are whole; sums of doubles are rounded.
-constexpr double kSlack = 0.5, kRounding = 1e-13;
+constexpr double kCostSlack = 0.5, kSumRounding = 1e-13;
 
 class ShardingTree {
  public:
@@ -36,7 +36,7 @@ class ShardingTree {
 
   /// Nothing with this bound is cheaper than the best choice so far.
   bool is_decided(double bound) const {
-    return bound - kRounding * std::abs(bound) > result_.cost - kSlack;
+    return bound - kSumRounding * std::abs(bound) > result_.cost - kCostSlack;
   }
 
   void reduce_and_visit(const ReducedSharding& problem) {
