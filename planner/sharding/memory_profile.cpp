@@ -191,4 +191,16 @@ double price_of_limit(const MemoryProfile& profile) {
                             0.0);
 }
 
+void ascend(std::span<const double> usages, double rise, MemoryProfile& profile) {
+  double squares = 0;
+  for (std::size_t t = 0; t < usages.size(); ++t) {
+    const double over = usages[t] - profile.left[t];
+    if (over > 0 || profile.multipliers[t] > 0) squares += over * over;
+  }
+  if (squares == 0) return;
+  for (std::size_t t = 0; t < usages.size(); ++t)
+    profile.multipliers[t] =
+        std::max(0.0, profile.multipliers[t] + rise / squares * (usages[t] - profile.left[t]));
+}
+
 }  // namespace meshwright

@@ -45,7 +45,7 @@ void for_each_piece(const MemoryChanges& changes, std::size_t time_count, const 
 
 struct MemoryProfile {
   /// By time: what the limit leaves for the nodes, beside what does not depend on strategies. Empty
-  /// if there is no limit, or if it cannot be exceeded.
+  /// without a limit, or if no choice of strategies exceeds it.
   std::vector<double> left;
   std::vector<double> multipliers;   ///< by time: the price of a byte
   std::vector<MemoryChanges> nodes;  ///< without normalize() the order of changes is free
@@ -66,5 +66,8 @@ std::vector<double> usages_of(const MemoryProfile& profile, const Strategies& ch
 bool fits(const MemoryProfile& profile, std::span<const double> usages);
 /// What the memory that is left costs.
 double price_of_limit(const MemoryProfile& profile);
+/// Subgradient ascent: raises the multipliers of times above the limit, and lowers those below it,
+/// by Polyak's step towards a bound that is higher by `rise`.
+void ascend(std::span<const double> usages, double rise, MemoryProfile& profile);
 
 }  // namespace meshwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -26,10 +27,7 @@ class Reducer {
   ReducedSharding run();
 
  private:
-  struct Edge {
-    std::int32_t first = 0, second = 0;
-    std::vector<double> costs;
-  };
+  using Edge = ReducedSharding::Edge;
 
   /// The costs of an edge as seen from one of its nodes.
   class Side {
@@ -97,8 +95,7 @@ Reducer::Reducer(const ReducedSharding& problem)
   constexpr std::size_t kRoom = 1 << 24;
   for (const MemoryChanges& changes : memory_) cells_ += changes.differences.size();
   most_cells_ = 4 * cells_ + kRoom;
-  for (const ReducedSharding::Edge& edge : problem.edges)
-    add_edge(edge.first, edge.second, edge.costs);
+  for (const Edge& edge : problem.edges) add_edge(edge.first, edge.second, edge.costs);
   for (std::size_t v = 0; v < costs_.size(); ++v) wake(static_cast<std::int32_t>(v));
   reduced_.constant = problem.constant;
   reduced_.memory.left = problem.memory.left;
@@ -252,7 +249,7 @@ void Reducer::fix(std::int32_t node, std::int32_t strategy) {
   is_alive_[to_index(node)] = false;
 }
 
-/// By strategy of the neighbor: the only one that it allows. Empty if it allows several.
+/// By strategy of the neighbor: the only one that it allows. Absent if it allows several.
 std::optional<std::vector<std::int32_t>> Reducer::following(std::int32_t node,
                                                             std::int32_t edge) const {
   const Edge& between = edges_[to_index(edge)];
@@ -441,7 +438,7 @@ ReducedSharding Reducer::result() {
   for (std::size_t v = 0; v < costs_.size(); ++v)
     for (const auto& [neighbor, edge] : adjacent_[v]) {
       if (to_index(neighbor) < v) continue;
-      ReducedSharding::Edge left{number[v], number[to_index(neighbor)], {}};
+      Edge left{number[v], number[to_index(neighbor)], {}};
       const Side side(*this, static_cast<std::int32_t>(v), edge);
       for (const std::int32_t k : reduced_.domain[to_index(left.first)])
         for (const std::int32_t j : reduced_.domain[to_index(left.second)])

@@ -67,6 +67,7 @@ class ShardingSearch {
 
   /// Share of the steps or of the time.
   double used() const {
+    if (steps_ >= options_.steps) return 1;
     return std::max(static_cast<double>(steps_) / static_cast<double>(options_.steps),
                     options_.time_used());
   }
@@ -101,13 +102,12 @@ class ShardingSearch {
   void set_prices(double factor) { meshwright::set_prices(graph_, memory_, factor, prices_); }
 
   /// Keeps the choice if it fits and is the cheapest one so far.
-  bool keep(const Strategies& chosen) {
+  void keep(const Strategies& chosen) {
     const double cost = cost_of(chosen);
-    if (cost >= best_cost_ || cost >= kForbiddenSum) return false;
-    if (!fits(memory_, usages_of(memory_, chosen))) return false;
+    if (cost >= best_cost_ || cost >= kForbiddenSum) return;
+    if (!fits(memory_, usages_of(memory_, chosen))) return;
     best_cost_ = cost;
     best_ = chosen;
-    return true;
   }
 
   // ---- first phase: message passing ----
@@ -162,7 +162,7 @@ class ShardingSearch {
     return bound;
   }
 
-  /// Subgradient ascent: raises the multipliers of times above the limit, lowers those below it.
+  /// Multipliers with a high bound, by subgradient ascent.
   void price_memory() {
     constexpr int kMostSteps = 2000;
     double step = 1;
@@ -187,38 +187,24 @@ class ShardingSearch {
       }
       polish(messages_.rounded(), 1);
       if (i % 10 == 9) fit(chosen_);
-      ascend(step, bound);
+      const double target = std::min(best_cost_, bound + 0.05 * std::abs(bound) + 1);
+      const double rise = step * std::max(target - bound, 1e-4 * std::abs(target));
+      ascend(usages_of(memory_, chosen_), rise, memory_);
     }
     memory_.multipliers = best_multipliers;
     set_prices(1);
   }
 
-  void ascend(double step, double bound) {
-    const std::vector<double> used = usages_of(memory_, chosen_);
-    double squares = 0;
-    for (std::size_t t = 0; t < used.size(); ++t) {
-      const double over = used[t] - memory_.left[t];
-      if (over > 0 || memory_.multipliers[t] > 0) squares += over * over;
-    }
-    if (squares == 0) return;
-    const double target = std::min(best_cost_, bound + 0.05 * std::abs(bound) + 1);
-    const double size = step * std::max(target - bound, 1e-4 * std::abs(target)) / squares;
-    for (std::size_t t = 0; t < used.size(); ++t)
-      memory_.multipliers[t] =
-          std::max(0.0, memory_.multipliers[t] + size * (used[t] - memory_.left[t]));
-  }
-
   // ---- choices that fit ----
 
-  /// Raises the prices of times above the limit until the choice fits.
-  bool fit(Strategies chosen) {
+  /// Raises the prices of times above the limit until the choice fits, and keeps it then.
+  void fit(Strategies chosen) {
     constexpr int kMostRounds = 30;
-    const std::vector<double> kept = memory_.multipliers;
-    bool has_fitted = false;
+    const std::vector<double> before = memory_.multipliers;
     for (int round = 0; round < kMostRounds && !is_out_of_time(); ++round) {
       const std::vector<double> used = usages_of(memory_, chosen);
       if (fits(memory_, used)) {
-        has_fitted = cost_of(chosen) < kForbiddenSum;
+        keep(chosen);
         break;
       }
       raise(used);
@@ -231,10 +217,8 @@ class ShardingSearch {
       }
       if (priced_cost(other) < priced_cost(chosen)) chosen = std::move(other);
     }
-    if (has_fitted) keep(chosen);
-    memory_.multipliers = kept;
+    memory_.multipliers = before;
     set_prices(1);
-    return has_fitted;
   }
 
   void raise(const std::vector<double>& used) {
@@ -299,15 +283,15 @@ class ShardingSearch {
       for (std::size_t i = 0; i < nodes.size(); ++i) best_[to_index(nodes[i])] = (*found.best)[i];
       best_cost_ = cost_of(best_);
     }
-    // The order of the nodes of a part is another one each time: that of all can succeed, too.
+    // Not search_whole(): here the nodes have another order each time.
     is_proved_ = found.is_complete && nodes.size() == graph_.node_count();
     return found.is_complete;
   }
 
+  /// Without a choice so far.
   void search_whole() {
     ++steps_;
-    const TreeResult found =
-        search_tree(reduced_, tree_options(std::min(best_cost_, kForbiddenSum)));
+    const TreeResult found = search_tree(reduced_, tree_options(kForbiddenSum));
     if (found.best) {
       best_ = *found.best;
       best_cost_ = found.cost;

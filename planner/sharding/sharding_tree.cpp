@@ -117,19 +117,6 @@ class ShardingTree {
     return best;
   }
 
-  /// A step of Polyak's length towards a bound that is higher by `rise`.
-  static void ascend(const std::vector<double>& usages, double rise, MemoryProfile& memory) {
-    double squares = 0;
-    for (std::size_t t = 0; t < usages.size(); ++t) {
-      const double over = usages[t] - memory.left[t];
-      if (over > 0 || memory.multipliers[t] > 0) squares += over * over;
-    }
-    if (squares == 0) return;
-    for (std::size_t t = 0; t < usages.size(); ++t)
-      memory.multipliers[t] =
-          std::max(0.0, memory.multipliers[t] + rise / squares * (usages[t] - memory.left[t]));
-  }
-
   /// A node of the problem with its two cheapest strategies.
   struct Branch {
     std::size_t node = 0, strategy = 0;
