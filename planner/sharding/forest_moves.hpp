@@ -7,20 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "core/base/random.hpp"
+#include "planner/sharding/chance.hpp"
 #include "planner/sharding/strategy_graph.hpp"
 
 namespace meshwright {
-
-/// A sequence of pseudorandom numbers.
-class Chance {
- public:
-  explicit Chance(std::uint64_t seed) : state_(mixed_bits(seed)) {}
-  std::uint64_t next() { return mixed_bits(state_++); }
-
- private:
-  std::uint64_t state_;
-};
 
 class ForestMoves {
  public:

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/sharding/forest_moves.hpp"
+#include "planner/sharding/chance.hpp"
 #include "planner/sharding/reduced_sharding.hpp"
 #include "planner/sharding/strategy_graph.hpp"
 

@@ -307,6 +307,8 @@ TEST_F(PartitionProgram, ChoosesStrategiesForProblemsOfIopddl) {
   EXPECT_EQ(tight["cost"], 15 + 65 + 40);
   EXPECT_EQ(tight["peak_usage"], 30 * 1024);
   EXPECT_EQ(with("29KiB").exit_code, 1);
+  EXPECT_EQ(Json::parse(with("29KiB").standard_output)["infeasible"]["reason"],
+            "no choice of strategies fits in memory");
   const ProgramRun devices = run({"partition", "sharding.json", "--devices", "4"});
   EXPECT_EQ(devices.exit_code, 2);
   EXPECT_THAT(devices.standard_error, HasSubstr("--devices"));
