@@ -6,6 +6,7 @@
 /// work enqueued earlier may still use it. Failures throw RuntimeFailure, naming the call.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/units.hpp"
@@ -59,8 +60,9 @@ struct DeviceTable {
   void (*wait)(void* stream, void* event) = nullptr;  ///< the stream waits, the host does not
   void (*wait_for_event)(void* event) = nullptr;      ///< the host waits
   bool (*is_complete)(void* event) = nullptr;
-  /// Keeps the stream idle for `time`.
-  void (*delay)(Seconds time, void* stream) = nullptr;
+  /// Keeps the stream idle until `*gate`, in page-locked host memory, is not 0, but at most for
+  /// `limit`.
+  void (*hold)(const std::uint32_t* gate, Seconds limit, void* stream) = nullptr;
   /// Time between two recorded events that have completed.
   Seconds (*elapsed)(void* first, void* second) = nullptr;
 };

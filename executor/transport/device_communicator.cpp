@@ -85,10 +85,11 @@ MessageTimes DeviceCommunicator::receive_into(const Vector& values, const Messag
     parcel.block = queue_.working_memory(size);
     queue_.write(parcel.block, bytes.data(), size);
   }
-  kernel(
-      {.stream = queue_.stream()},
-      {.reduction = reduction, .into = values, .from = {parcel.block, values.size, values.dtype}});
-  queue_.note_work();
+  queue_.run_in_turn([&] {
+    kernel({.stream = queue_.stream()}, {.reduction = reduction,
+                                         .into = values,
+                                         .from = {parcel.block, values.size, values.dtype}});
+  });
   free_parcel(parcel);
   return arrival.times;
 }

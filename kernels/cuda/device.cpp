@@ -308,7 +308,7 @@ DeviceTable device() {
   t.wait = wait;
   t.wait_for_event = wait_for_event;
   t.is_complete = is_complete;
-  t.delay = cuda::delay;
+  t.hold = cuda::hold;
   t.elapsed = elapsed;
   return t;
 }

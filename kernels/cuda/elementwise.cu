@@ -130,22 +130,22 @@ void run(const Launch& launch, const MeanSquaredErrorGradient& a) {
 }
 
 namespace {
-__global__ void delay_kernel(const std::uint64_t nanoseconds) {
+__global__ void hold_kernel(const volatile std::uint32_t* gate, const std::uint64_t nanoseconds) {
   const std::uint64_t start = nanoseconds_now();
-  while (nanoseconds_now() - start < nanoseconds) {
+  while (*gate == 0 && nanoseconds_now() - start < nanoseconds) {
   }
 }
 }  // namespace
 
-void delay(Seconds time, void* stream) {
-  const auto nanoseconds = static_cast<std::uint64_t>(time.value * 1e9);
-  delay_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(nanoseconds);
+void hold(const std::uint32_t* gate, Seconds limit, void* stream) {
+  const auto nanoseconds = static_cast<std::uint64_t>(limit.value * 1e9);
+  hold_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(gate, nanoseconds);
   check_launch();
 }
 
 bool has_code_for_device() {
   cudaFuncAttributes attributes{};
-  const cudaError_t status = cudaFuncGetAttributes(&attributes, delay_kernel);
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, hold_kernel);
   cudaGetLastError();  // clears it, or the next launch would report it
   return status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction;
 }

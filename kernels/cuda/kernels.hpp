@@ -32,8 +32,8 @@ std::string cutlass_version();
 
 // ---- shared by all kernels ----------------------------------------------------------------
 
-/// Keeps the stream busy for `time` with a single thread. Defined in elementwise.cu.
-void delay(Seconds time, void* stream);
+/// Implements DeviceTable::hold by a single thread. Defined in elementwise.cu.
+void hold(const std::uint32_t* gate, Seconds limit, void* stream);
 /// Whether the plug-in contains code for the current device. Defined in elementwise.cu.
 bool has_code_for_device();
 

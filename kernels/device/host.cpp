@@ -54,7 +54,7 @@ DeviceTable make_table() {
   t.wait = [](void*, void*) {};
   t.wait_for_event = [](void*) {};
   t.is_complete = [](void*) { return true; };
-  t.delay = [](Seconds, void*) {};  // nothing is asynchronous
+  t.hold = [](const std::uint32_t*, Seconds, void*) {};  // nothing is asynchronous
   t.elapsed = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second).at - event_at(first).at;
     return Seconds(passed.count());

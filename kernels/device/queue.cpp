@@ -29,6 +29,7 @@ DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, 
       device_(device),
       timing_(timing),
       waits_(device.wait_for_stream),
+      gate_(nullptr, device.release_host),
       lanes_(device) {}
 
 /// Also runs while an exception propagates: an error of the device has already been reported then.
@@ -114,14 +115,36 @@ bool DeviceQueue::use(const void* memory, Bytes bytes, bool writes) {
   return true;
 }
 
+// ---- taking turns ----
+
+std::unique_lock<std::recursive_mutex> DeviceQueue::take_turn() const {
+  static std::recursive_mutex turn;
+  return timing_ == QueueTiming::kNone ? std::unique_lock<std::recursive_mutex>()
+                                       : std::unique_lock(turn);
+}
+
+void DeviceQueue::run_in_turn(const std::function<void()>& enqueues) {
+  const auto turn = take_turn();
+  enqueues();
+  note_work();
+  if (turn) lanes_.wait_for_current(waits_);
+}
+
+std::uint32_t* DeviceQueue::gate() {
+  if (gate_ == nullptr) {
+    gate_ = allocate_host(sizeof(std::uint32_t));
+    new (gate_.get()) std::uint32_t(0);
+  }
+  return reinterpret_cast<std::uint32_t*>(gate_.get());
+}
+
 // ---- copies ----
 
 void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
   if (bytes.value == 0) return;
   use(from, bytes, /*writes=*/false);
   use(to, bytes, /*writes=*/true);
-  device_.copy(to, from, bytes, stream());
-  note_work();
+  run_in_turn([&] { device_.copy(to, from, bytes, stream()); });
 }
 
 /// Waits for the lane first, by waits_, which may throw: a copy enqueued before that could still
@@ -133,6 +156,7 @@ void DeviceQueue::copy_and_wait(void* to, const void* from, Bytes bytes) {
   lanes_.wait_for_current(waits_);
   if (!lanes_.has_work()) reset_staging();
   if (bytes.value == 0) return;
+  const auto turn = take_turn();
   device_.copy(to, from, bytes, stream());
   device_.wait_for_stream(stream());
 }
@@ -149,6 +173,12 @@ void DeviceQueue::write(void* to, const void* from_host, Bytes bytes) {
   copy(to, stage(source), bytes);
 }
 
+DeviceQueue::HostMemory DeviceQueue::allocate_host(std::size_t size) const {
+  void* memory = device_.allocate_host(Bytes(static_cast<std::int64_t>(size)));
+  if (memory == nullptr) throw std::bad_alloc();
+  return {static_cast<std::byte*>(memory), device_.release_host};
+}
+
 /// Blocks are filled one after the other; a wait starts over with the first.
 const std::byte* DeviceQueue::stage(std::span<const std::byte> bytes) {
   constexpr std::size_t kAlignment = 64;
@@ -156,9 +186,7 @@ const std::byte* DeviceQueue::stage(std::span<const std::byte> bytes) {
          used_of_last_ + bytes.size() > staging_[staging_in_use_ - 1].size) {
     if (staging_in_use_ == staging_.size()) {
       const std::size_t size = std::max(bytes.size(), kStagingBlock);
-      void* memory = device_.allocate_host(Bytes(static_cast<std::int64_t>(size)));
-      if (memory == nullptr) throw std::bad_alloc();
-      staging_.push_back({{static_cast<std::byte*>(memory), device_.release_host}, size});
+      staging_.push_back({allocate_host(size), size});
     }
     ++staging_in_use_;
     used_of_last_ = 0;

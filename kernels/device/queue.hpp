@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -25,8 +26,10 @@ namespace meshwright {
 
 /// Whether the kernels of a queue are timed.
 enum class QueueTiming : std::uint8_t {
-  kNone,       ///< kernels run one after the other on the device; the host runs ahead
-  kEachKernel  ///< each kernel is timed and runs alone on the device, even with several queues
+  kNone,  ///< kernels run one after the other on the device; the host runs ahead
+  /// Each kernel is timed. Kernels and copies run alone on the device, even with several queues:
+  /// ranks that share it must not slow each other down.
+  kEachKernel
 };
 
 /// Belongs to one thread. Tables must outlive it.
@@ -74,10 +77,20 @@ class DeviceQueue {
   /// Must be called after enqueuing work on stream() other than by this queue's kernels and copies.
   void note_work() { lanes_.note_work(); }
 
+  /// Held by a thread while its work runs on the device; empty if kernels are not timed.
+  std::unique_lock<std::recursive_mutex> take_turn() const;
+  /// Runs `enqueues`, which enqueues work on stream(); with timed kernels alone on the device, and
+  /// waits for it.
+  void run_in_turn(const std::function<void()>& enqueues);
+  /// Page-locked host memory for DeviceTable::hold, at first 0.
+  std::uint32_t* gate();
+
  private:
+  using HostMemory = std::unique_ptr<std::byte, void (*)(void*)>;
+  HostMemory allocate_host(std::size_t size) const;
   /// Staging buffer in host memory, in use until the next wait().
   struct StagingBlock {
-    std::unique_ptr<std::byte, void (*)(void*)> memory;
+    HostMemory memory;
     std::size_t size;
   };
   struct Block {
@@ -99,7 +112,8 @@ class DeviceQueue {
   std::vector<StagingBlock> staging_;
   std::size_t staging_in_use_ = 0;  ///< number of blocks
   std::size_t used_of_last_ = 0;    ///< bytes of the last block in use
-  DeviceLanes lanes_;               ///< destroyed first: pending work reads staging buffers
+  HostMemory gate_;
+  DeviceLanes lanes_;  ///< destroyed first: pending work reads staging buffers
 };
 
 }  // namespace meshwright

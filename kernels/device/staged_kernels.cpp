@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -124,25 +124,19 @@ class Stage {
 
 // ---- kernels ------------------------------------------------------------------------------
 
-/// Timed kernels run alone on the device: ranks that share it must not slow each other down, so
-/// that a kernel takes as long as on a dedicated device.
-std::mutex& device_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 thread_local Seconds time_of_thread{};
 
-/// Long enough for the host to enqueue all launches of a kernel before the first one starts: the
-/// measured time has no gaps in which the device waits for the host.
-constexpr Seconds kHeadStart(60e-6);
+/// Limit for calls that wait for the stream while it is held, as the first launch of a kernel may.
+constexpr Seconds kLongestHold(3e-3);
 
-/// Times the work between two events.
+/// Times the work between two events. The stream is held until the host has enqueued all of it: the
+/// measured time has no gaps in which the device waits for the host.
 class Stopwatch {
  public:
-  explicit Stopwatch(const DeviceQueue& queue)
+  explicit Stopwatch(DeviceQueue& queue)
       : device_(queue.device()),
         stream_(queue.stream()),
+        gate_(queue.gate()),
         first_(device_.create_event()),
         last_(device_.create_event()) {}
   Stopwatch(const Stopwatch&) = delete;
@@ -152,15 +146,21 @@ class Stopwatch {
     device_.destroy_event(last_);
   }
   void start() {
-    device_.delay(kHeadStart, stream_);
+    std::atomic_ref(*gate_).store(0);
+    device_.hold(gate_, kLongestHold, stream_);
     device_.record(first_, stream_);
   }
-  void stop() { device_.record(last_, stream_); }
+  void stop() {
+    device_.record(last_, stream_);
+    std::atomic_ref(*gate_).store(1);
+  }
   Seconds elapsed() const { return device_.elapsed(first_, last_); }
 
  private:
   const DeviceTable& device_;
-  void *stream_, *first_, *last_;
+  void* stream_;
+  std::uint32_t* gate_;
+  void *first_, *last_;
 };
 
 /// Working memory of one call, freed in stream order.
@@ -185,7 +185,7 @@ class Scratch {
 template <auto kKernel, class Arguments>
 void run_timed(DeviceQueue& queue, const Arguments& on_host) {
   const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
-  const std::lock_guard lock(device_mutex());
+  const auto turn = queue.take_turn();
   Stage staged(queue);
   const Arguments arguments = staged.to_device(on_host);
   Stopwatch watch(queue);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -138,15 +139,18 @@ int rounds = 10;
 
 Seconds median_time(const std::function<void()>& work, int repeats) {
   const DeviceTable& device = cuda().device;
+  static auto* gate = static_cast<std::uint32_t*>(device.allocate_host(Bytes(4)));
   void* first = device.create_event();
   void* last = device.create_event();
   for (int i = 0; i < 3; ++i) work();
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
-    device.delay(Seconds(100e-6), nullptr);  // the host gets ahead
+    std::atomic_ref(*gate).store(0);
+    device.hold(gate, Seconds(3e-3), nullptr);  // until everything is enqueued
     device.record(first, nullptr);
     for (int i = 0; i < repeats; ++i) work();
     device.record(last, nullptr);
+    std::atomic_ref(*gate).store(1);
     device.wait_for_event(last);
     times.push_back(device.elapsed(first, last).value / repeats);
   }

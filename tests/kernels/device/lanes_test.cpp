@@ -197,7 +197,7 @@ TEST(CudaLanes, OverlapAndWaitForDependencies) {
   const Vector x = numbers(), y = numbers();
   for (const Vector& v : {x, y}) kernels.fill({.stream = &queue}, {.y = v, .value = 1});
   queue.switch_to_lane(1);
-  device.delay(Seconds(50e-3), queue.stream());
+  device.hold(queue.gate(), Seconds(50e-3), queue.stream());
   kernels.fill({.stream = &queue}, {.y = x, .value = 2});
   void* filled = device.create_event();
   device.record(filled, queue.stream());

@@ -177,7 +177,7 @@ inline DeviceTable make_device() {
     if (!asked.is_complete) asked.stream->do_next();
     return asked.is_complete;
   };
-  t.delay = [](Seconds, void*) {};
+  t.hold = [](const std::uint32_t*, Seconds, void*) {};
   t.elapsed = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second)->at - event_at(first)->at;
     return Seconds(passed.count());

@@ -206,7 +206,7 @@ TEST_F(CudaQueue, CopiesArgumentsInHostMemory) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   const Four y(queue);
   std::array<float, 4> x{1, 2, 3, 4};
-  device().delay(Seconds(20e-3), queue.stream());
+  device().hold(queue.gate(), Seconds(20e-3), queue.stream());
   kernels.cast({.stream = &queue}, {.x = {x.data(), 4, Dtype::kFp32}, .y = y.vector()});
   x.fill(0);
   float total = 0;
@@ -218,7 +218,7 @@ TEST_F(CudaQueue, WaitsForEventsOfAnotherStream) {
   DeviceQueue first = queue_with(QueueTiming::kNone), second = queue_with(QueueTiming::kNone);
   const Four x(first), y(second);
   x.set(1);
-  device().delay(Seconds(20e-3), first.stream());
+  device().hold(first.gate(), Seconds(20e-3), first.stream());
   kernels.fill({.stream = &first}, {.y = x.vector(), .value = 5});
   void* filled = device().create_event();
   device().record(filled, first.stream());
