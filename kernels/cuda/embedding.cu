@@ -82,31 +82,45 @@ __global__ void __launch_bounds__(kWarp* kSegmentWarps) chunk_sums_kernel(const 
   const Tile tile = my_tile(a.columns);
   const std::int64_t place = tile.number;
   if (place >= a.tokens || tile.count == 0) return;
-  const std::int32_t id = a.id(place);
-  const bool begins = a.begins(place);
-  if (!a.is_here(id) || (!begins && place % kChunk != 0)) return;
   const std::int64_t limit = (place / kChunk + 1) * kChunk, all = a.tokens;
   const std::int64_t end = limit < all ? limit : all;
   constexpr int kAtOnce = 4;
-  Pack sum{};
-  bool ends = false;
-  for (std::int64_t p = place; p < end && !ends; p += kAtOnce) {
-    std::int32_t token[kAtOnce];
+  // The loads of the first round do not wait for one another: most tokens need no second one.
+  std::int32_t position[kAtOnce];
 #pragma unroll
-    for (int n = 0; n < kAtOnce; ++n) {
-      token[n] = p + n < end ? a.order[p + n] : -1;
-      if (token[n] >= 0 && a.ids[token[n]] != id) token[n] = -1;
-    }
+  for (int n = 0; n < kAtOnce; ++n) position[n] = place + n < end ? a.order[place + n] : -1;
+  const std::int32_t before = place > 0 ? a.order[place - 1] : -1;
+  const std::int32_t behind = limit < all ? a.order[limit] : -1;
+  std::int32_t ids[kAtOnce];
+#pragma unroll
+  for (int n = 0; n < kAtOnce; ++n) ids[n] = position[n] < 0 ? -1 : a.ids[position[n]];
+  const std::int32_t id = ids[0];
+  const bool begins = before < 0 || a.ids[before] != id;
+  const bool goes_on = behind >= 0 && a.ids[behind] == id;
+  if (!a.is_here(id) || (!begins && place % kChunk != 0)) return;
+  const bool is_whole = begins && !goes_on;
+  Pack sum{}, table{};
+  if (is_whole) table = load_pack(a.dtable, id - a.first_row, tile.column, tile.count);
+  bool ends = false;
+  for (std::int64_t p = place;;) {
     Pack dy[kAtOnce];
 #pragma unroll
-    for (int n = 0; n < kAtOnce; ++n)
-      dy[n] = token[n] < 0 ? Pack{} : load_pack(a.dy, token[n], tile.column, tile.count);
+    for (int n = 0; n < kAtOnce; ++n) {
+      const bool mine = position[n] >= 0 && ids[n] == id;
+      dy[n] = mine ? load_pack(a.dy, position[n], tile.column, tile.count) : Pack{};
+      if (n == kAtOnce - 1) ends = !mine;
+    }
 #pragma unroll
     for (int n = 0; n < kAtOnce; ++n) add(sum, dy[n]);
-    ends = token[kAtOnce - 1] < 0;
+    p += kAtOnce;
+    if (ends || p >= end) break;
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) position[n] = p + n < end ? a.order[p + n] : -1;
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) ids[n] = position[n] < 0 ? -1 : a.ids[position[n]];
   }
-  if (begins && !a.goes_on(place, limit)) {
-    add(sum, load_pack(a.dtable, id - a.first_row, tile.column, tile.count));
+  if (is_whole) {
+    add(sum, table);
     store_pack(a.dtable, id - a.first_row, tile.column, tile.count, sum);
     return;
   }

@@ -19,6 +19,8 @@ __device__ inline float power_of_2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+/// Makes the compiler compute anew what it has computed from x, instead of keeping it in registers.
+__device__ inline void forget(std::uint32_t& x) { asm volatile("" : "+r"(x)); }
 __device__ inline std::uint64_t nanoseconds_now() {
   std::uint64_t now = 0;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

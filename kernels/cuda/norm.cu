@@ -55,15 +55,34 @@ View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
   return view;
 }
 
-/// This thread's packs of a row of x, zero beyond its end.
+/// The part of each row that a thread has, in columns from the start of the row.
+struct MyColumns {
+  int width, first, step;
+};
+__device__ MyColumns my_columns(const Groups& groups) {
+  return {static_cast<int>(groups.width), static_cast<int>(threadIdx.x) * kPack,
+          static_cast<int>(blockDim.x) * kPack};
+}
+/// Elements of the pack at this column; plain rows have whole packs.
+template <bool kPlain>
+__device__ int count_at(int width, int column) {
+  if constexpr (kPlain) return column < width ? kPack : 0;
+  return column < width ? pack_count(width, column) : 0;
+}
+/// The row alone, so that its columns count from 0.
+__device__ View row_at(View m, const Groups::Start& at) {
+  const std::int64_t first = at.row * m.stride + at.column;
+  m.data = static_cast<std::byte*>(m.data) + first * (m.bf16 ? 2 : 4);
+  return m;
+}
+/// This thread's packs of a row, zero beyond its end.
 template <int kPacks, bool kPlain>
-__device__ void load_row(const View& x, const Groups::Start& at, std::int64_t width,
-                         std::int64_t first, std::int64_t step, PackOf<kPlain> (&packs)[kPacks]) {
+__device__ void load_row(const View& row, const MyColumns& mine, PackOf<kPlain> (&packs)[kPacks]) {
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
+    const int i = mine.first + p * mine.step;
     packs[p] = PackOf<kPlain>{};
-    if (i < width) packs[p] = load_as<kPlain>(x, {at.row, at.column + i, pack_count(width, i)});
+    if (i < mine.width) packs[p] = load_as<kPlain>(row, {0, i, count_at<kPlain>(mine.width, i)});
   }
 }
 /// An absent view counts as plain.
@@ -80,16 +99,15 @@ struct ForwardWork {
 };
 
 template <int kPacks, bool kPlain>
-__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 4 : 1))
+__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 6 : 1))
     norm_forward_kernel(const ForwardWork a) {
   __shared__ float shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;  // all threads take part in the sums
   const Groups::Start at = a.groups.start(is_real ? number : 0);
-  const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
-  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  const MyColumns mine = my_columns(a.groups);
   PackOf<kPlain> stored[kPacks];
-  load_row<kPacks, kPlain>(a.x, at, width, first, step, stored);
+  load_row<kPacks, kPlain>(row_at(a.x, at), mine, stored);
   float sum = 0;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
@@ -97,13 +115,14 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
 #pragma unroll
     for (int e = 0; e < kPack; ++e) sum += x.v[e];
   }
-  const float inverse_width = 1.0F / static_cast<float>(width);
+  const float inverse_width = 1.0F / static_cast<float>(mine.width);
   const float mean = a.centered ? row_sum(sum, shared) * inverse_width : 0.0F;
   float squares = 0;
+  forget_unpacked(stored);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
-    const int count = i < width ? pack_count(width, i) : 0;
+    const int i = mine.first + p * mine.step;
+    const int count = count_at<kPlain>(mine.width, i);
     const Pack x = unpacked(stored[p]);
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
@@ -111,11 +130,13 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
   }
   const float r = 1.0F / sqrtf(row_sum(squares, shared) * inverse_width + a.epsilon);
   if (!is_real) return;
+  forget_unpacked(stored);
+  const View y_row = a.y.data == nullptr ? a.y : row_at(a.y, at);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
-    if (i >= width || a.y.data == nullptr) break;
-    const int count = pack_count(width, i);
+    const int i = mine.first + p * mine.step;
+    if (i >= mine.width || a.y.data == nullptr) break;
+    const int count = count_at<kPlain>(mine.width, i);
     const Pack weight = weights_at<kPlain>(a.weight, a.has_weight, a.offset, i, count);
     Pack bias{};
     if (a.has_bias) bias = unpacked(load_as<kPlain>(a.bias, {0, i, count}));
@@ -123,7 +144,7 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
     Pack y;
 #pragma unroll
     for (int e = 0; e < kPack; ++e) y.v[e] = (x.v[e] - mean) * r * weight.v[e] + bias.v[e];
-    store_pack(a.y, at.row, at.column + i, count, y);
+    store_pack(y_row, 0, i, count, y);
   }
   if (threadIdx.x != 0) return;
   if (a.mean != nullptr) a.mean[number] = mean;
@@ -139,27 +160,26 @@ struct BackwardWork {
 };
 
 template <int kPacks, bool kPlain>
-__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 3 : 1))
+__global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFewPacks ? 4 : 1))
     norm_backward_kernel(const BackwardWork a) {
   __shared__ SumPair shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;
   const Groups::Start at = a.groups.start(is_real ? number : 0);
-  const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
-  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  const MyColumns mine = my_columns(a.groups);
   const bool centered = a.mean != nullptr;
   const float mean = is_real && centered ? a.mean[number] : 0.0F;
   const float r = is_real ? a.inverse_deviation[number] : 0.0F;
   PackOf<kPlain> x[kPacks], dy[kPacks];
-  load_row<kPacks, kPlain>(a.x, at, width, first, step, x);
-  load_row<kPacks, kPlain>(a.dy, at, width, first, step, dy);
+  load_row<kPacks, kPlain>(row_at(a.x, at), mine, x);
+  load_row<kPacks, kPlain>(row_at(a.dy, at), mine, dy);
   /// Of pack p: normalized elements, and the gradient times the weight (zero beyond the end).
   struct Terms {
     Pack xhat, g;
   };
   const auto terms_of = [&](int p) {
-    const std::int64_t i = first + p * step;
-    const int count = i < width ? pack_count(width, i) : 0;
+    const int i = mine.first + p * mine.step;
+    const int count = count_at<kPlain>(mine.width, i);
     const Pack weight = weights_at<kPlain>(a.weight, a.has_weight, a.offset, i, count);
     Terms t{unpacked(x[p]), unpacked(dy[p])};
 #pragma unroll
@@ -180,22 +200,44 @@ __global__ void __launch_bounds__(most_threads(kPacks), (kPlain && kPacks == kFe
     }
   }
   sums = row_sum(sums, shared);
-  const float inverse_width = 1.0F / static_cast<float>(width);
+  const float inverse_width = 1.0F / static_cast<float>(mine.width);
   const float mean_g = centered ? sums.first * inverse_width : 0.0F;
   const float mean_g_xhat = sums.second * inverse_width;
   if (!is_real) return;
+  forget_unpacked(x);
+  forget_unpacked(dy);
+  const View dx_row = row_at(a.dx, at);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const std::int64_t i = first + p * step;
-    if (i >= width) break;
-    const int count = pack_count(width, i);
+    const int i = mine.first + p * mine.step;
+    if (i >= mine.width) break;
+    const int count = count_at<kPlain>(mine.width, i);
     const Terms t = terms_of(p);
     Pack dx{};
-    if (a.accumulate) dx = unpacked(load_as<kPlain>(a.dx, {at.row, at.column + i, count}));
+    if (a.accumulate) dx = unpacked(load_as<kPlain>(dx_row, {0, i, count}));
 #pragma unroll
     for (int e = 0; e < kPack; ++e) dx.v[e] += r * (t.g.v[e] - mean_g - t.xhat.v[e] * mean_g_xhat);
-    store_pack(a.dx, at.row, at.column + i, count, dx);
+    store_pack(dx_row, 0, i, count, dx);
   }
+}
+
+template <int kPacks, bool kPlain>
+constexpr auto kernel_of(const ForwardWork&) {
+  return norm_forward_kernel<kPacks, kPlain>;
+}
+template <int kPacks, bool kPlain>
+constexpr auto kernel_of(const BackwardWork&) {
+  return norm_backward_kernel<kPacks, kPlain>;
+}
+template <class Work>
+void launch_norm(const Launch& launch, const Threads& t, bool plain, const Work& work) {
+  const bool few = t.packs == kFewPacks;
+  const auto kernel =
+      plain ? (few ? kernel_of<kFewPacks, true>(work) : kernel_of<kManyPacks, true>(work))
+            : (few ? kernel_of<kFewPacks, false>(work) : kernel_of<kManyPacks, false>(work));
+  kernel<<<grid_of(ceil_divide(work.groups.rows, t.rows)), dim3(t.across, t.rows), 0,
+           stream_of(launch)>>>(work);
+  check_launch();
 }
 
 /// xhat dy and dy of an element, for the sums over rows.
@@ -249,14 +291,7 @@ void run(const Launch& launch, const NormForward& a) {
   const Threads t = threads_for(groups.width);
   const bool plain =
       is_plain(work.x, groups) && is_plain(work.weight, groups) && is_plain(work.bias, groups);
-  const auto kernel =
-      t.packs == kFewPacks
-          ? (plain ? norm_forward_kernel<kFewPacks, true> : norm_forward_kernel<kFewPacks, false>)
-          : (plain ? norm_forward_kernel<kManyPacks, true>
-                   : norm_forward_kernel<kManyPacks, false>);
-  kernel<<<grid_of(ceil_divide(groups.rows, t.rows)), dim3(t.across, t.rows), 0,
-           stream_of(launch)>>>(work);
-  check_launch();
+  launch_norm(launch, t, plain, work);
 }
 
 void run(const Launch& launch, const NormBackwardInput& a) {
@@ -276,14 +311,7 @@ void run(const Launch& launch, const NormBackwardInput& a) {
   const Threads t = threads_for(groups.width);
   const bool plain = is_plain(work.x, groups) && is_plain(work.dy, groups) &&
                      is_plain(work.weight, groups) && is_plain(work.dx, groups);
-  const auto kernel =
-      t.packs == kFewPacks
-          ? (plain ? norm_backward_kernel<kFewPacks, true> : norm_backward_kernel<kFewPacks, false>)
-          : (plain ? norm_backward_kernel<kManyPacks, true>
-                   : norm_backward_kernel<kManyPacks, false>);
-  kernel<<<grid_of(ceil_divide(groups.rows, t.rows)), dim3(t.across, t.rows), 0,
-           stream_of(launch)>>>(work);
-  check_launch();
+  launch_norm(launch, t, plain, work);
 }
 
 Bytes scratch(const NormBackwardWeight& a) {

@@ -127,6 +127,15 @@ struct PackType<false> {
 template <bool kPlain>
 using PackOf = typename PackType<kPlain>::Type;
 __device__ inline const Pack& unpacked(const Pack& p) { return p; }
+/// Before packs are unpacked once more: keeps 4 registers per pack instead of 8.
+template <int kPacks>
+__device__ inline void forget_unpacked(StoredPack<true> (&packs)[kPacks]) {
+#pragma unroll
+  for (StoredPack<true>& p : packs)
+    forget(p.bits.x), forget(p.bits.y), forget(p.bits.z), forget(p.bits.w);
+}
+template <int kPacks>
+__device__ inline void forget_unpacked(Pack (&)[kPacks]) {}
 
 __device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
   const std::int64_t left = columns - column;
@@ -356,12 +365,14 @@ template <int kSums>
 struct AddedTo {
   float* into[kSums];  ///< null: this sum is not needed
 };
+constexpr int kPartialThreads = 32;  ///< chunks that a block reads at a time
+
 /// 32 columns per block, whose chunks are dealt out to its rows of threads.
 template <int kSums>
-__global__ void __launch_bounds__(kWarp* kColumnThreads)
+__global__ void __launch_bounds__(kWarp* kPartialThreads)
     add_partial_kernel(const std::int64_t chunks, const std::int64_t columns, const float* partial,
                        const AddedTo<kSums> to) {
-  __shared__ float shared[kColumnThreads][kWarp];
+  __shared__ float shared[kPartialThreads][kWarp];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + x;
 #pragma unroll
@@ -370,7 +381,7 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
     float sum = 0;
     if (column < columns) {
 #pragma unroll 8
-      for (std::int64_t chunk = y; chunk < chunks; chunk += kColumnThreads)
+      for (std::int64_t chunk = y; chunk < chunks; chunk += kPartialThreads)
         sum += partial[(chunk * kSums + s) * columns + column];
     }
     __syncthreads();  // readers of the last sum are done
@@ -379,7 +390,7 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
     if (y != 0 || column >= columns) continue;
     float total = 0;
 #pragma unroll
-    for (int other = 0; other < kColumnThreads; ++other) total += shared[other][x];
+    for (int other = 0; other < kPartialThreads; ++other) total += shared[other][x];
     to.into[s][column] += total;
   }
 }
@@ -395,7 +406,7 @@ void add_column_sums(cudaStream_t stream, const ColumnSums& shape, float* partia
       shape.rows, shape.columns, ceil_divide(shape.rows, chunks), partial, f);
   check_launch();
   add_partial_kernel<kSums>
-      <<<grid_of(ceil_divide(shape.columns, kWarp)), dim3(kWarp, kColumnThreads), 0, stream>>>(
+      <<<grid_of(ceil_divide(shape.columns, kWarp)), dim3(kWarp, kPartialThreads), 0, stream>>>(
           chunks, shape.columns, partial, to);
   check_launch();
 }

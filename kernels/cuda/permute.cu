@@ -40,19 +40,34 @@ __global__ void __launch_bounds__(kChunk) count_digits_kernel(const SortPass a) 
   a.counts[static_cast<std::int64_t>(blockIdx.x) * kDigits + threadIdx.x] = counts[threadIdx.x];
 }
 
-/// One block, one thread per digit: turns counts into destinations.
-__global__ void __launch_bounds__(kDigits) place_digits_kernel(const SortPass a) {
-  __shared__ int totals[kDigits];
-  const int digit = static_cast<int>(threadIdx.x);
+constexpr int kSlices = 4;
+/// One block: turns counts into destinations. Each thread has a digit and a slice of the chunks.
+__global__ void __launch_bounds__(kDigits* kSlices) place_digits_kernel(const SortPass a) {
+  __shared__ int totals[kSlices][kDigits], ends[kDigits];
+  const int digit = static_cast<int>(threadIdx.x), slice = static_cast<int>(threadIdx.y);
+  const std::int64_t size = (a.chunks + kSlices - 1) / kSlices, begin = slice * size;
+  const std::int64_t end = begin + size < a.chunks ? begin + size : a.chunks;
   int sum = 0;
 #pragma unroll 8
-  for (std::int64_t chunk = 0; chunk < a.chunks; ++chunk) sum += a.counts[chunk * kDigits + digit];
-  totals[digit] = sum;
+  for (std::int64_t chunk = begin; chunk < end; ++chunk) sum += a.counts[chunk * kDigits + digit];
+  totals[slice][digit] = sum;
   __syncthreads();
-  int first = 0;
-  for (int other = 0; other < digit; ++other) first += totals[other];
+  int of_digit = 0, first = 0;
+  for (int s = 0; s < kSlices; ++s) {
+    of_digit += totals[s][digit];
+    if (s < slice) first += totals[s][digit];
+  }
+  if (slice == 0) ends[digit] = of_digit;
+  __syncthreads();
+  for (int step = 1; step < kDigits; step *= 2) {
+    const int more = digit >= step ? ends[digit - step] : 0;
+    __syncthreads();
+    if (slice == 0) ends[digit] += more;
+    __syncthreads();
+  }
+  first += ends[digit] - of_digit;
 #pragma unroll 8
-  for (std::int64_t chunk = 0; chunk < a.chunks; ++chunk) {
+  for (std::int64_t chunk = begin; chunk < end; ++chunk) {
     const int count = a.counts[chunk * kDigits + digit];
     a.counts[chunk * kDigits + digit] = first;
     first += count;
@@ -110,7 +125,7 @@ void sort_items(cudaStream_t stream, const SortedItems& items, Pieces& scratch) 
     pass.into = (passes - 1 - p) % 2 == 0 ? items.order : other;
     count_digits_kernel<<<grid_of(pass.chunks), kChunk, 0, stream>>>(pass);
     check_launch();
-    place_digits_kernel<<<1, kDigits, 0, stream>>>(pass);
+    place_digits_kernel<<<1, dim3(kDigits, kSlices), 0, stream>>>(pass);
     check_launch();
     move_items_kernel<<<grid_of(pass.chunks), kChunk, 0, stream>>>(pass);
     check_launch();

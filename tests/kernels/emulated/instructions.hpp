@@ -14,6 +14,7 @@ inline std::uint32_t to_bf16_pair(float low, float high) {
   return std::uint32_t{to_bf16(low)} | std::uint32_t{to_bf16(high)} << 16;
 }
 inline float power_of_2(float x) { return std::exp2(x); }
+inline void forget(std::uint32_t&) {}
 inline std::uint64_t nanoseconds_now() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                     std::chrono::nanoseconds(1));
