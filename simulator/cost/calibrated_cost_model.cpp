@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "simulator/cost/kernel_curve_fit.hpp"
+#include "simulator/cost/kernel_model_fit.hpp"
 #include "simulator/cost/kernel_ratios.hpp"
 #include "simulator/cost/kernel_time.hpp"
 #include "simulator/variation/expected_maximum.hpp"
@@ -46,22 +47,31 @@ class CalibratedCostModel final : public CostModel {
     for (const KernelCurve& curve : calibration_.kernels) {
       if (calibration_.trainer)
         ratios_.emplace_back(curve.family, KernelRatios(curve));
+      else if (calibration_.machine && calibration_.machine->gpu)
+        model_fits_.emplace_back(curve.family, KernelModelFit(curve, *base_));
       else
         fits_.emplace_back(curve.family, KernelCurveFit(curve));
     }
     const auto by_family = [](const auto& a, const auto& b) { return a.first < b.first; };
     std::sort(fits_.begin(), fits_.end(), by_family);
+    std::sort(model_fits_.begin(), model_fits_.end(), by_family);
     std::sort(ratios_.begin(), ratios_.end(), by_family);
   }
 
   Seconds time_of(const Kernel& kernel) const override {
+    if (kernel.on_host) return base_->time_of(kernel);
     const KernelFamily family = family_of(kernel);
-    const KernelCurveFit* fit = find_in(fits_, family);
-    const KernelRatios* ratios = find_in(ratios_, family);
-    if (kernel.on_host || (fit == nullptr && ratios == nullptr)) return base_->time_of(kernel);
     Kernel piece = piece_of(kernel);
     if (kernel.kind == KernelKind::kAttention) take_keys_apart(piece, kernel);
-    const Seconds time = fit != nullptr ? fit->time_of(piece) : ratios->time_of(piece, *base_);
+    Seconds time;
+    if (const KernelCurveFit* fit = find_in(fits_, family))
+      time = fit->time_of(piece);
+    else if (const KernelModelFit* model_fit = find_in(model_fits_, family))
+      time = model_fit->time_of(piece, *base_);
+    else if (const KernelRatios* ratios = find_in(ratios_, family))
+      time = ratios->time_of(piece, *base_);
+    else
+      return base_->time_of(kernel);
     return static_cast<double>(kernel.pieces) * time;
   }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
@@ -101,7 +111,7 @@ class CalibratedCostModel final : public CostModel {
 
   std::string provenance() const override {
     std::string text = base_->provenance();
-    const std::size_t families = fits_.size() + ratios_.size();
+    const std::size_t families = calibration_.kernels.size();
     if (calibration_.collectives.empty() && families == 0) return text;
     if (families > 0)
       text = fmt::format("measured kernel families: {} (others: {})", families, text);
@@ -113,7 +123,7 @@ class CalibratedCostModel final : public CostModel {
   }
 
   std::string validation() const override {
-    const bool kernels = !fits_.empty() || !ratios_.empty();
+    const bool kernels = !calibration_.kernels.empty();
     const bool collectives = !calibration_.collectives.empty();
     if (!kernels && !collectives) return base_->validation();
     const auto device = calibration_.provenance.find("device");
@@ -149,9 +159,11 @@ class CalibratedCostModel final : public CostModel {
   }
 
   std::unique_ptr<CostModel> base_;
-  Calibration calibration_;                                    ///< curves by shape
-  std::vector<std::pair<KernelFamily, KernelCurveFit>> fits_;  ///< by family
-  std::vector<std::pair<KernelFamily, KernelRatios>> ratios_;  ///< of a training job, by family
+  Calibration calibration_;  ///< curves by shape
+  // By family: of CPU cores, of a GPU, of a training job.
+  std::vector<std::pair<KernelFamily, KernelCurveFit>> fits_;
+  std::vector<std::pair<KernelFamily, KernelModelFit>> model_fits_;
+  std::vector<std::pair<KernelFamily, KernelRatios>> ratios_;
 };
 
 }  // namespace

@@ -14,16 +14,9 @@ constexpr int kFeatures = KernelCurveFit::kMostFeatures;
 using Gram = Eigen::Matrix<double, kFeatures, kFeatures>;
 using Column = Eigen::Matrix<double, kFeatures, 1>;
 
-constexpr double kPower = 3;     // exponent of the distance in a weight
-constexpr double kOwnReach = 3;  // distance of the uncorrected point w_0, in doublings
-constexpr double kBlur = 0.5;    // doublings within which points are averaged
-constexpr double kSharing = 4;   // scale of attention's fifth axis
-
 bool is_product(KernelKind kind) {
   return kind == KernelKind::kGemm || kind == KernelKind::kGroupedGemm;
 }
-
-double doublings(double size) { return std::log2(std::max(size, 1.0)); }
 
 /// Sum of squares of (features / time) c - 1 over the points, as c^T A c - 2 b^T c + count.
 struct Squares {
@@ -93,7 +86,7 @@ KernelCurveFit::KernelCurveFit(const KernelCurve& curve) : kind_(curve.family.ki
   for (std::size_t j = 0; j < coefficients_.size(); ++j)
     coefficients_[j] = coefficients[static_cast<Eigen::Index>(j)];
   for (const KernelPoint& point : curve.points)
-    known_.push_back({.at = coordinates_of(point),
+    known_.push_back({.at = coordinates_of(kind_, point),
                       .log_correction = std::log(point.time.value / base_of(features_of(point)))});
 }
 
@@ -106,17 +99,6 @@ KernelCurveFit::Features KernelCurveFit::features_of(const KernelPoint& point) c
   return {static_cast<double>(point.memory_traffic.value), 1, 0, 0, 0, 0};
 }
 
-KernelCurveFit::Coordinates KernelCurveFit::coordinates_of(const KernelPoint& point) const {
-  const auto bytes = static_cast<double>(point.memory_traffic.value);
-  if (!is_product(kind_) && kind_ != KernelKind::kAttention) return {doublings(bytes)};
-  const auto b = static_cast<double>(point.batch), m = static_cast<double>(point.m);
-  const auto n = static_cast<double>(point.n), k = static_cast<double>(point.k);
-  Coordinates at{doublings(b), doublings(m), doublings(n), doublings(k)};
-  if (kind_ == KernelKind::kAttention)
-    at[4] = kSharing * (doublings(bytes) - doublings(b * (m + n) * k));
-  return at;
-}
-
 double KernelCurveFit::base_of(const Features& features) const {
   double sum = 0;
   for (std::size_t j = 0; j < features.size(); ++j) sum += coefficients_[j] * features[j];
@@ -125,16 +107,11 @@ double KernelCurveFit::base_of(const Features& features) const {
 
 Seconds KernelCurveFit::time_of(const Kernel& kernel) const {
   const KernelPoint point = point_of(kernel);
-  const Coordinates here = coordinates_of(point);
+  const KernelCoordinates here = coordinates_of(kind_, point);
   const double base = base_of(features_of(point));
-  double weights = std::pow(kOwnReach, -kPower), sum = 0;
+  double weights = weight_at(kCorrectionReach * kCorrectionReach), sum = 0;
   for (const Known& known : known_) {
-    double squared = 0;
-    for (std::size_t i = 0; i < here.size(); ++i)
-      squared += (here[i] - known.at[i]) * (here[i] - known.at[i]);
-    squared += kBlur * kBlur;
-    const double weight = 1 / (squared * std::sqrt(squared));
-    static_assert(kPower == 3);
+    const double weight = weight_at(squared_distance(here, known.at));
     weights += weight;
     sum += weight * known.log_correction;
   }

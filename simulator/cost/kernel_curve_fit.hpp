@@ -8,12 +8,9 @@
 ///                       each operand, writing the result, fixed cost per product and per call
 ///           attention   f = flop, b (m + n) k, b m n, b, 1: b m n for the exponentials
 ///           others      f = bytes, 1
-///   correction = exp(sum w_i ln(measured_i / base_i) / (w_0 + sum w_i)), w = 1 / d^3, d the
-///           distance in doublings of b, m, n, k (others: of bytes) (Shepard, "A two-dimensional
-///           interpolation function for irregularly-spaced data", 1968); w_0 acts as an uncorrected
-///           point three doublings away, so that base is not changed far from all points.
-///           Attention has a fifth axis, 4 log2(bytes / (b (m + n) k)), since query heads that
-///           share keys and values read less and run faster
+///   correction = exp(sum w_i ln(measured_i / base_i) / (w_0 + sum w_i)), weights by distance
+///           (kernel_distance.hpp); w_0 acts as an uncorrected point three doublings away, so that
+///           base is not changed far from all points
 ///
 /// At a measured shape the time is the measured one. Worked number: a kernel measured at 1,000
 /// bytes in 3 s and at 4,000 bytes in 9 s is fitted exactly by 1 s + 2 ms per byte; 2,000 bytes
@@ -23,7 +20,7 @@
 #include <array>
 #include <vector>
 
-#include "core/cost/calibration.hpp"
+#include "simulator/cost/kernel_distance.hpp"
 
 namespace meshwright {
 
@@ -35,17 +32,15 @@ class KernelCurveFit {
   /// Time of a kernel of the curve's family with pieces = 1. O(points), no allocation.
   Seconds time_of(const Kernel& kernel) const;
 
-  static constexpr int kMostFeatures = 6, kMostAxes = 5;
+  static constexpr int kMostFeatures = 6;
   using Features = std::array<double, kMostFeatures>;  ///< zero where the family has fewer
-  using Coordinates = std::array<double, kMostAxes>;   ///< in doublings
 
  private:
   struct Known {
-    Coordinates at;
+    KernelCoordinates at;
     double log_correction = 0;
   };
   Features features_of(const KernelPoint& point) const;
-  Coordinates coordinates_of(const KernelPoint& point) const;
   double base_of(const Features& features) const;
   KernelKind kind_;
   Features coefficients_{};

@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "simulator/cost/kernel_distance.hpp"
 
 namespace meshwright {
 namespace {
-
-constexpr double kRatioReach = 3;   // distance of the mean, in doublings
-constexpr double kRatioBlur = 0.5;  // doublings within which points are averaged
 
 bool has_dimensions(KernelKind kind) {
   return kind == KernelKind::kGemm || kind == KernelKind::kGroupedGemm ||
@@ -33,11 +31,6 @@ double squared_distance(const RatioSizes& a, const RatioSizes& b) {
     sum += doublings * doublings;
   }
   return sum;
-}
-
-double weight_at(double squared) {
-  const double blurred = squared + kRatioBlur * kRatioBlur;
-  return 1 / (blurred * std::sqrt(blurred));
 }
 
 }  // namespace
@@ -65,7 +58,7 @@ Seconds KernelRatios::time_of(const Kernel& kernel, const CostModel& base) const
   }
   const Seconds predicted = base.time_of(kernel);
   if (count == 0) return predicted;
-  const double mean_weight = weight_at(kRatioReach * kRatioReach);
+  const double mean_weight = weight_at(kCorrectionReach * kCorrectionReach);
   return predicted * std::exp((sum + mean_weight * total / count) / (weights + mean_weight));
 }
 

@@ -6,10 +6,10 @@
 ///   time = base * exp((w_0 r_mean + sum w_i r_i) / (w_0 + sum w_i)),  r_i = ln(measured_i /
 ///   base_i)
 ///
-/// with w = 1 / (d^2 + 1/4)^(3/2), d the distance in doublings of b, m, n, k (others: of bytes; as
-/// in kernel_curve_fit.hpp), and w_0 that of a point three doublings away with the mean r. A job
-/// has few shapes per family, too few to fit a formula of their own. Worked number: one measured
-/// point at twice base's time doubles every other time of the family.
+/// with weights by the distance of these sizes in doublings (kernel_distance.hpp), and w_0 that of
+/// a point three doublings away with the mean r. A job has few shapes per family, too few to fit a
+/// formula of their own. Worked number: one measured point at twice base's time doubles every other
+/// time of the family.
 #pragma once
 
 #include <vector>
