@@ -84,7 +84,8 @@ check_needs() {
 
 # ---- the steps ------------------------------------------------------------------------------------
 # In the order of a run: what matters most comes first. Limits are in seconds; at usual speed all steps
-# together take about half of the sum.
+# together take about half of the sum. Neighbors of a group run at the same time: nothing in them is timed.
+groups=("tests training" "nccl memcheck racecheck")
 all_steps=(doctor tests training throughput train report torch calibrate validation activity nccl memcheck
   racecheck)
 declare -A limits=([doctor]=60 [tests]=120 [throughput]=120 [train]=180 [report]=120 [torch]=90 [training]=90
@@ -191,38 +192,56 @@ step_activity() {
   return "$failed"
 }
 
-# Runs plans of one model with 1 to 16 ranks on this device; prints predicted and measured step times.
+# Runs plans with 1 to 16 ranks on this device, each kernel alone; prints predicted and measured step times. Then those
+# of the steps that `throughput` has run.
 step_validation() {
-  local number=0 failed=0 strategy strategies=(
-    "--gpus 1" "--gpus 2 --dp 2" "--gpus 2 --pp 2" "--gpus 2 --tp 2" "--gpus 4 --dp 2 --pp 2"
-    "--gpus 4 --tp 2 --pp 2" "--gpus 4 --pp 4" "--gpus 8 --dp 2 --tp 2 --pp 2" "--gpus 8 --dp 8"
-    "--gpus 8 --tp 4 --pp 2" "--gpus 16 --dp 4 --pp 4" "--gpus 16 --dp 2 --tp 4 --pp 2")
+  local number=0 failed=0 plan name batch length options plans=(
+    "small-gpt --gpus 1" "small-gpt --gpus 2 --dp 2" "small-gpt --gpus 2 --pp 2" "small-gpt --gpus 2 --tp 2"
+    "small-gpt --gpus 4 --dp 2 --pp 2" "small-gpt --gpus 4 --tp 2 --pp 2" "small-gpt --gpus 4 --pp 4"
+    "small-gpt --gpus 8 --dp 2 --tp 2 --pp 2" "small-gpt --gpus 8 --dp 8" "small-gpt --gpus 8 --tp 4 --pp 2"
+    "small-gpt --gpus 16 --dp 4 --pp 4" "small-gpt --gpus 16 --dp 2 --tp 4 --pp 2"
+    "gpt2 --gpus 1" "gpt2 --gpus 2 --tp 2" "gpt2 --gpus 4 --dp 2 --pp 2" "llama-1b --gpus 4 --tp 2 --pp 2")
   [[ -f $out/device.calib.json ]] || { say "no calibration"; return 1; }
   export MESHWRIGHT_CALIBRATION=$out/device.calib.json
   printf '| plan | step, predicted / measured | F | B | optimizer | error |\n|---|---|---|---|---|---|\n'
-  for strategy in "${strategies[@]}"; do
+  for plan in "${plans[@]}"; do
     number=$((number + 1))
+    read -r name options <<<"$plan"
+    case $name in
+      small-gpt) batch=(--global-batch 16 --seq 256) ;;
+      *) batch=(--global-batch 16 --micro-batch 2 --seq 1024) ;;
+    esac
     # shellcheck disable=SC2206
-    local job=(--model "$out/small-gpt.config.json" --cluster this-machine $strategy --dtype bf16
-      --global-batch 16 --seq 256)
+    local job=(--model "$out/$name.config.json" --cluster this-machine $options --dtype bf16 "${batch[@]}")
     local traces=("$out/predicted-$number.pftrace" "$out/measured-$number.pftrace")
     {
       timeout 60 "$bin/meshwright" run "${job[@]}" --steps 4 --device cuda -o "${traces[1]}" &&
         timeout 20 "$bin/meshwright" simulate "${job[@]}" --all-ranks -o "${traces[0]}" &&
         "$bin/meshwright" compare "${traces[@]}" --json -o "$out/compared-$number.json"
     } >"$out/plan-$number.txt" 2>&1 || {
-      printf '| %s | failed |\n' "$strategy"
+      printf '| %s | failed |\n' "$plan"
       tail -n 3 "$out/plan-$number.txt" >&2
       failed=1
       continue
     }
-    box_python - "$strategy" "$out/compared-$number.json" <<'PY' || failed=1
+    box_python - "$plan" "$out/compared-$number.json" <<'PY' || failed=1
 import json, sys
 compared = json.load(open(sys.argv[2]))
 step, kinds = compared["step"], compared["by_kind"]
 cells = [f"{k['predicted_ns'] / 1e6:.3f} / {k['measured_ns'] / 1e6:.3f} ms" if k else ""
          for k in (step, *(kinds.get(name) for name in ("F", "B", "optimizer")))]
 print(f"| {sys.argv[1]} | {' | '.join(cells)} | {100 * step['error']:+.1f} % |")
+PY
+  done
+  for job in "${jobs[@]}"; do
+    read -r name batch length <<<"$job"
+    [[ -f $out/throughput-$name.json ]] || continue
+    timeout 20 "$bin/meshwright" simulate --model "$out/$name.config.json" --cluster this-machine --gpus 1 --dtype bf16 \
+      --seq "$length" --micro-batch "$batch" --global-batch "$batch" --json >"$out/simulated-$name.json" &&
+      box_python - "$name" "$out/simulated-$name.json" "$out/throughput-$name.json" <<'PY' || failed=1
+import json, sys
+predicted, measured = (json.load(open(file))["step_time_ns"] for file in sys.argv[2:])
+print(f"| {sys.argv[1]}, wall clock | {predicted / 1e6:.3f} / {measured / 1e6:.3f} ms | | | | {100 * (predicted / measured - 1):+.1f} % |")
 PY
   done
   return "$failed"
@@ -310,9 +329,7 @@ step() {
         ;;
     esac
   fi
-  [[ $result == passed ]] || failures=$((failures + 1))
   printf '| %s | %s | %d s |\n' "$name" "$result" $((SECONDS - start)) | tee -a "$out/summary.md" >&2
-  publish
 }
 
 run_within() { # SECONDS STEP
@@ -381,22 +398,43 @@ run_steps() { # DIRECTORY STEP...
       --format=csv 2>&1
     printf '\n| step | result | time |\n|---|---|---|\n'
   } >"$out/summary.md"
-  failures=0
   [[ " $* " != *" train "* ]] || ! has_torch || start_compiling
+  local name group="" running=()
   for name in "$@"; do
-    case $name in
-      doctor | tests | training | memcheck | racecheck) ;;
-      train | torch) has_torch && wait || continue ;;
-      *) wait ;; # for start_compiling()
-    esac
+    [[ $name != train && $name != torch ]] || has_torch || continue
+    if [[ -z $(group_of "$name") || $(group_of "$name") != "$group" ]]; then
+      finish "${running[@]}"
+      running=()
+    fi
+    group=$(group_of "$name")
+    if [[ -n $group ]]; then
+      step "$name" &
+      running+=($!)
+      continue
+    fi
+    [[ $name == doctor ]] || wait # for start_compiling()
     step "$name"
+    publish
     if [[ $name == doctor ]] && grep -q 'status 4' "$out/summary.md"; then
       cat "$out/doctor.txt" >&2
       exit 4
     fi
   done
+  finish "${running[@]}"
   cat "$results/summary.md"
+  local failures
+  failures=$(grep -c '^| [a-z]* | \(failed\|not run\)' "$out/summary.md")
   ((failures == 0)) || { say "$failures steps failed"; exit 1; }
+}
+
+group_of() { # STEP
+  local group
+  for group in "${groups[@]}"; do [[ " $group " != *" $1 "* ]] || echo "$group"; done
+}
+finish() { # PROCESS...
+  (($#)) || return 0
+  wait "$@"
+  publish
 }
 
 case ${1:-run} in

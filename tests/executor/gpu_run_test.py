@@ -85,7 +85,8 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(status, 0, errors)
         summary = (self.folder / "out/summary.md").read_text()
         self.assertIn("gpt2, bf16, 1 x 16: 2.00 ms/step, 8000 tokens/s", summary)
-        self.assertIn("| --gpus 16 --dp 2 --tp 4 --pp 2 | 0.000 / 0.000 ms |", summary)
+        self.assertIn("| small-gpt --gpus 16 --dp 2 --tp 4 --pp 2 | 0.000 / 0.000 ms |", summary)
+        self.assertIn("| gpt2, wall clock | 2.000 / 2.000 ms |", summary)
         self.assertLessEqual(len(list((self.folder / "out").iterdir())), 8)
 
     def test_goes_on_after_a_failure_and_fails(self):
