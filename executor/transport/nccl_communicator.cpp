@@ -75,6 +75,7 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
           shared[c].comm->nccl =
               join(shared[c].members, kFirstIdTag + static_cast<std::int32_t>(c));
     }
+    connect(shared);
   } catch (...) {
     abort_all();
     for_each_comm([&](Comm& comm) {
@@ -112,6 +113,29 @@ void NcclCommunicator::split(std::span<const SharedComm> shared) {
     throw;
   }
   options_.table.leave(all);
+}
+
+/// The first transfer of a pair connects its members, for which NCCL needs both in the call at the
+/// same time. In a ring, or in the turn of a bidirectional pipeline, all ranks send first, so that
+/// nobody would ever receive: all pairs connect here, in the same order on all ranks.
+void NcclCommunicator::connect(std::span<const SharedComm> shared) {
+  const Bytes one(1);
+  void* block = nullptr;
+  for (const auto& [members, comm] : shared) {
+    if (comm == nullptr || comm->stream == nullptr) continue;
+    if (block == nullptr) {
+      block = queue_.working_memory(one);
+      queue_.device().wait_for_stream(queue_.stream());
+    }
+    NcclTransfer transfer;
+    if (members.front() == rank())
+      transfer.peer = 1, transfer.from = block, transfer.sent = one;
+    else
+      transfer.peer = 0, transfer.to = block, transfer.received = one;
+    options_.table.exchange_all(comm->nccl, std::span(&transfer, 1), comm->stream);
+    options_.table.wait(comm->nccl, comm->stream);
+  }
+  queue_.device().release(block, queue_.stream());
 }
 
 /// On a normal end all ranks leave together; after a failure there is no waiting for others.

@@ -80,6 +80,7 @@ class NcclCommunicator final : public Communicator {
   };
   std::vector<SharedComm> shared_comms_of(const NcclGroups& groups);
   void split(std::span<const SharedComm> shared);
+  void connect(std::span<const SharedComm> shared);
   void* join(std::span<const RankId> members, std::int32_t number);
   bool is_on_device(const void* memory, std::size_t size) const;
   Arrival receive_header(RankId from, MessageTag tag, std::size_t size);

@@ -1,5 +1,7 @@
 /// A fake NCCL for ranks that are threads and a device on the host. The calling thread first
-/// finishes the stream, then waits for the other members and enqueues the result on the stream.
+/// finishes the stream, then waits for the other members and enqueues the result on the stream. As
+/// in NCCL, the first transfer between two members connects them, for which both must be in the
+/// call; later a sender does not wait for its receiver.
 /// Requirements are as strict as in NCCL: equal blocks, in-place addresses, matching sizes, device
 /// memory (late_device.hpp hides it from other code).
 #pragma once
@@ -10,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "core/base/check.hpp"
@@ -28,6 +31,7 @@ struct Club {
   bool is_aborted = false;
   std::vector<std::vector<std::byte>> brought;                            ///< by member
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> way;  ///< from, to
+  std::set<std::pair<int, int>> senders, receivers;                       ///< that have come
 };
 struct Member {
   std::shared_ptr<Club> club;
@@ -128,7 +132,14 @@ inline void exchange_all(void* communicator, std::span<const NcclTransfer> trans
     const auto* first = static_cast<const std::byte*>(seen(t.from));
     club.way[{me.place.rank, t.peer}].emplace_back(first, first + t.sent.value);
   }
+  for (const NcclTransfer& t : transfers) {
+    if (t.sent.value > 0) club.senders.emplace(me.place.rank, t.peer);
+    if (t.received.value > 0) club.receivers.emplace(t.peer, me.place.rank);
+  }
   club.changed.notify_all();
+  for (const NcclTransfer& t : transfers)
+    if (t.sent.value > 0)
+      wait(me, lock, [&] { return club.receivers.contains({me.place.rank, t.peer}); });
   for (const NcclTransfer& t : transfers) {
     if (t.received.value == 0) continue;
     auto& arrives = club.way[{t.peer, me.place.rank}];
@@ -245,7 +256,7 @@ inline NcclTable make_table() {
     me.club->is_aborted = true;
     me.club->changed.notify_all();
   };
-  t.wait = [](void*, void*) {};
+  t.wait = [](void*, void* stream) { come_to_the_end_of(stream); };
   return t;
 }
 

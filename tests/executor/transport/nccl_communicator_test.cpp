@@ -346,22 +346,24 @@ TEST_P(NcclTraining, MatchesMessages) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, NcclTraining,
-    testing::Values(NamedPlan{"data_4", kTinyGpt, [](Strategy& s) { s.degrees.data = 4; }},
-                    NamedPlan{"zero_1", kTinyGpt, [](Strategy& s) { use_data(s, 4, 1); }},
-                    NamedPlan{"zero_3", kTinyLlama, [](Strategy& s) { use_data(s, 2, 3); }},
-                    NamedPlan{"tensor_2_sequence", kTinyGpt,
-                              [](Strategy& s) { use_sequence_parallel(s, 2); }},
-                    NamedPlan{"pipeline_4", kTinyGpt, [](Strategy& s) { s.degrees.pipeline = 4; }},
-                    NamedPlan{"context_ring", kTinyGpt,
-                              [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); }},
-                    NamedPlan{"context_all_to_all", kTinyGpt,
-                              [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllToAll); }},
-                    NamedPlan{"experts_2", kTinyMixtral,
-                              [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
-                    NamedPlan{"data_2_tensor_2_pipeline_2", kTinyLlama,
-                              [](Strategy& s) {
-                                s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.pipeline = 2;
-                              }}),
+    testing::Values(
+        NamedPlan{"data_4", kTinyGpt, [](Strategy& s) { s.degrees.data = 4; }},
+        NamedPlan{"zero_1", kTinyGpt, [](Strategy& s) { use_data(s, 4, 1); }},
+        NamedPlan{"zero_3", kTinyLlama, [](Strategy& s) { use_data(s, 2, 3); }},
+        NamedPlan{"tensor_2_sequence", kTinyGpt, [](Strategy& s) { use_sequence_parallel(s, 2); }},
+        NamedPlan{"pipeline_4", kTinyGpt, [](Strategy& s) { s.degrees.pipeline = 4; }},
+        NamedPlan{"dualpipe_2", kTinyGpt, [](Strategy& s) { use_pipeline(s, 2, "dualpipe"); }},
+        NamedPlan{"zero_3_dualpipev", kTinyLlama,
+                  [](Strategy& s) { use_data(s, 2, 3), use_pipeline(s, 2, "dualpipev", 2); }},
+        NamedPlan{"context_ring", kTinyGpt,
+                  [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); }},
+        NamedPlan{"context_all_to_all", kTinyGpt,
+                  [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllToAll); }},
+        NamedPlan{"experts_2", kTinyMixtral,
+                  [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
+        NamedPlan{
+            "data_2_tensor_2_pipeline_2", kTinyLlama,
+            [](Strategy& s) { s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.pipeline = 2; }}),
     plan_name);
 
 }  // namespace
