@@ -236,11 +236,20 @@ void TrainingActions::compute(const RunTask& task, const LayerStep& step, const 
   if (runnable_.follows_pass(task)) return compute_loss_of_all_devices(task, step, kernel);
   begin_layer_step(task, step);
   const OperatorId op = step.place.op;
-  if (op == last_op_ && kernel.phase == last_phase_) return;
-  last_op_ = op;
-  last_phase_ = kernel.phase;
-  OperatorPass pass = pass_of(task, step);
-  meshwright::compute(pass, kernel.phase);
+  if (op != last_op_ || kernel.phase != last_phase_) {
+    last_op_ = op;
+    last_phase_ = kernel.phase;
+    OperatorPass pass = pass_of(task, step);
+    meshwright::compute(pass, kernel.phase);
+  }
+  // Here rather than with the next layer, so that its check counts as part of the layer's kernels.
+  if (is_last_of_layer(task, step)) end_layer(task);
+}
+
+bool TrainingActions::is_last_of_layer(const Task& task, const LayerStep& step) const {
+  const std::vector<LayerStep>& steps = runnable_.steps_of(task);
+  const std::size_t next = static_cast<std::size_t>(step.index) + 1;
+  return next == steps.size() || steps[next].place.layer != step.place.layer;
 }
 
 Ticks TrainingActions::communicate(const RunTask& task, const LayerStep& step,

@@ -78,6 +78,7 @@ class TrainingActions final : public TaskActions {
                          const LayerStep& step);
   void begin_layer_step(const Task& task, const LayerStep& step);
   void end_layer(const Task& task);
+  bool is_last_of_layer(const Task& task, const LayerStep& step) const;
   void end_steps(const Task& task);
   void end_backward(RankStage& stage, MicrobatchState& state);
   void keep_output_only(const RankStage& stage, MicrobatchState& state);
