@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/value_named.hpp"
 #include "models/builders/transformer_builder.hpp"
@@ -138,21 +139,39 @@ std::vector<ProbeShape> calibration_probes() {
   return shapes;
 }
 
-/// Parameters are initialized on the host, some ten million per second: the widest layers come
-/// last. Few and many tokens, since plans divide batches.
+/// Few and many tokens, since plans divide batches. Every width and model with whole matrices and
+/// 1,024 tokens comes first, then what is ever farther from that: a short calibration spans all
+/// widths.
 std::vector<ProbeShape> gpu_probes() {
-  std::vector<ProbeShape> shapes;
+  struct Ranked {
+    int distance;
+    ProbeShape shape;
+  };
+  struct Tokens {
+    int distance;
+    std::int64_t length;
+    int sequences;
+  };
+  constexpr std::array<Tokens, 4> kTokens{{{0, 1024, 1}, {1, 256, 1}, {2, 1024, 8}, {3, 4096, 1}}};
+  std::vector<Ranked> ranked;
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp32})
-    for (const std::int64_t hidden : {512, 1024, 2048})
+    for (const std::int64_t hidden : {512, 2048, 1024})
       for (const ProbeKind kind : {ProbeKind::kGpt, ProbeKind::kLlama, ProbeKind::kMixture})
         for (const std::int64_t cut : {1, 2, 4})
-          for (const auto& [length, sequences] :
-               {std::pair{256, 1}, std::pair{1024, 1}, std::pair{1024, 8}, std::pair{4096, 1}}) {
-            const bool is_wide = hidden == 2048;
-            if (dtype == Dtype::kFp32 && (cut > 1 || is_wide || length > 1024)) continue;
+          for (const Tokens& tokens : kTokens) {
+            const bool is_wide = hidden == 2048, is_fp32 = dtype == Dtype::kFp32;
+            if (is_fp32 && (cut > 1 || is_wide || tokens.length > 1024)) continue;
             if (kind == ProbeKind::kMixture && (is_wide || cut == 4)) continue;
-            shapes.push_back({kind, hidden, cut, length, 16 * hidden, sequences, dtype});
+            constexpr int kAfterBf16 = 100;
+            const int distance =
+                tokens.distance + static_cast<int>(cut / 2) + (is_fp32 ? kAfterBf16 : 0);
+            ranked.push_back(
+                {distance,
+                 {kind, hidden, cut, tokens.length, 16 * hidden, tokens.sequences, dtype}});
           }
+  std::ranges::stable_sort(ranked, {}, &Ranked::distance);
+  std::vector<ProbeShape> shapes;
+  for (const Ranked& r : ranked) shapes.push_back(r.shape);
   return shapes;
 }
 
