@@ -12,9 +12,9 @@
 /// Worked number: kernels of 1 us and 100 us by the model, measured with 6 us and 105 us, have
 /// a = 1 and c = 5 us; one of 10 ms by the model takes 10.005 ms.
 ///
-/// Validation on an H200: from products of at most 512 inputs, steps of Llama 3.2 1B (2,048 inputs)
-/// are predicted within 2 %, while formulas fitted without the model were off by 159 %
-/// (executor/results).
+/// Validation on an H200, from probes of hidden size 512: steps of Llama 3.2 1B (2,048) are
+/// predicted within 2 %, while formulas fitted without the model were off by 159 %
+/// (executor/results/2026-11-28-h200).
 #pragma once
 
 #include <vector>
