@@ -15,6 +15,16 @@
 namespace meshwright {
 namespace {
 
+#if CUPTI_API_VERSION >= 130000  // before CUDA 13 this counted 1, 2, ...: 22 in CUDA 12.4
+using KernelRecord = CUpti_ActivityKernel10;
+using CopyRecord = CUpti_ActivityMemcpy6;
+constexpr const char* kLibraryFile = "libcupti.so.13";
+#else
+using KernelRecord = CUpti_ActivityKernel9;
+using CopyRecord = CUpti_ActivityMemcpy5;
+constexpr const char* kLibraryFile = "libcupti.so.12";
+#endif
+
 /// The functions used, looked up by name in the library.
 struct Library {
   decltype(&cuptiGetVersion) version = nullptr;
@@ -32,7 +42,7 @@ struct Library {
 
 Library open() {
   Library l;
-  LoadedLibrary opened("CUPTI", "libcupti.so.13");
+  LoadedLibrary opened("CUPTI", kLibraryFile);
   opened.find(l.version, "cuptiGetVersion");
   opened.find(l.result_string, "cuptiGetResultString");
   opened.find(l.register_clock, "cuptiActivityRegisterTimestampCallback");
@@ -99,12 +109,12 @@ void take(const CUpti_Activity* record, Records& all) {
     const auto* joined = reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
     all.task_of_call[joined->correlationId] = joined->externalId;
   } else if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-    const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+    const auto* kernel = reinterpret_cast<const KernelRecord*>(record);
     DeviceActivity made = activity_of(*kernel);
     made.name = readable(kernel->name);
     all.activities.emplace_back(kernel->correlationId, std::move(made));
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-    const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+    const auto* copy = reinterpret_cast<const CopyRecord*>(record);
     DeviceActivity made = activity_of(*copy);
     made.bytes = Bytes(static_cast<std::int64_t>(copy->bytes));
     all.activities.emplace_back(copy->correlationId, std::move(made));

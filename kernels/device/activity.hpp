@@ -1,7 +1,7 @@
 /// Kernels and copies on a GPU as recorded by CUPTI, attributed to the tasks that launched them.
 /// Recording slows a run down, so task times are taken from runs without it.
 ///
-/// CUPTI (libcupti.so.13) is loaded on first use, so that the plug-in works without it.
+/// CUPTI is loaded on first use, so that the plug-in works without it.
 #pragma once
 
 #include <cstdint>
