@@ -23,7 +23,8 @@ struct DeviceDescription {
   std::string identity = {};  ///< UUID; distinguishes identical cards
   std::string driver = {};    ///< versions of the driver and of the CUDA runtime
   std::string libraries =
-      {};  ///< those that kernels use, with versions: "cuBLASLt 13.1.0, no cuDNN"
+      {};                  ///< those that kernels use, with versions: "cuBLASLt 13.1.0, no cuDNN"
+  std::string state = {};  ///< "SM clock 345 of 1980 MHz, power limit 700 W, 18 NVLinks"
 };
 
 struct DeviceTable {

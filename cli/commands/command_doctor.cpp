@@ -76,9 +76,10 @@ std::string gpus() {
     }
     for (int i = 0; i < plugin.exports->device.count(); ++i) {
       const DeviceDescription device = plugin.exports->device.describe(i);
-      usable.push_back(fmt::format("{}, {}, compute capability {}.{}, {}, {}, {}", device.name,
+      usable.push_back(fmt::format("{}, {}, compute capability {}.{}, {}, {}, {}, {}", device.name,
                                    to_text(device.memory), device.major, device.minor,
-                                   device.driver, device.libraries, nccl_of(backend.backend)));
+                                   device.driver, device.state, device.libraries,
+                                   nccl_of(backend.backend)));
     }
   }
   if (usable.empty()) return fmt::format("none: {}", fmt::join(missing, "; "));

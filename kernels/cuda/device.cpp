@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/management.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device/backend_plugin.hpp"
 #include "kernels/device/block_pool.hpp"
@@ -115,6 +116,9 @@ DeviceDescription describe(int device) {
   d.identity = hex_of(properties.uuid);
   d.driver = "driver for CUDA " + version(driver) + ", runtime " + version(runtime);
   d.libraries = cublas_version() + ", " + cudnn_version() + ", " + cutlass_version();
+  std::array<char, 32> bus{};
+  MESHWRIGHT_CUDA(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device));
+  d.state = state_of_gpu(bus.data());
   return d;
 }
 
