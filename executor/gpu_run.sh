@@ -73,7 +73,7 @@ check_needs() {
     while read -r library; do
       case $library in
         libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | libpthread.so.0 | libdl.so.2 | librt.so.1) ;;
-        libcublasLt.so.13) [[ $program == *.so ]] || { say "$program needs $library"; exit 1; } ;;
+        libcublasLt.so.1[23]) [[ $program == *.so ]] || { say "$program needs $library"; exit 1; } ;;
         *) [[ -f $bundle/lib/$library ]] || { say "$program needs $library, which is not in the bundle"; exit 1; } ;;
       esac
     done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')

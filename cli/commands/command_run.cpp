@@ -56,10 +56,14 @@ struct Running {
   std::unique_ptr<SharedProgress> progress;
   std::unique_ptr<MpiJob> mpi;
   std::optional<JobPlace> place;  ///< --ranks job and nccl: rank of this process, if it is one
-  /// True for all processes but that of rank 0: only one prints.
-  bool is_silent() const {
-    return (mpi && mpi->rank() != RankId(0)) || (place && place->rank != 0);
+  /// Nothing if all ranks are in this process.
+  std::optional<int> rank_of_process() const {
+    if (mpi) return mpi->rank().value;
+    if (place) return place->rank;
+    return std::nullopt;
   }
+  /// True for all processes but that of rank 0: only one prints.
+  bool is_silent() const { return rank_of_process().value_or(0) != 0; }
 };
 
 /// Flushless schedules lower all steps to one graph: there is no boundary between two of them.
@@ -449,7 +453,7 @@ Outcome run_run(const RunFlags& flags) {
   const PartialResults partial_results(/*takes_second=*/true);
   ActivityRecording recording(flags);
   const TrainingRun run = run_training(*running, flags, recording.recorder());
-  recording.write(running->graph);
+  recording.write(running->graph, running->rank_of_process());
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;
   const Running& kept = *running;
   if (leaves_a_thread) static_cast<void>(running.release());  // the thread still uses it

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/run/run_device.hpp"
@@ -13,13 +14,19 @@ namespace meshwright {
 
 void check_activity(const RunFlags& flags) {
   if (flags.activity.empty()) return;
-  if (!is_gpu(flags.device) || flags.clock != "wall" || flags.ranks != "threads" ||
-      flags.links == "modelled")
+  if (!is_gpu(flags.device) || flags.clock != "wall" || flags.links == "modelled")
     throw InputError(Diagnostic{
         "--activity",
-        fmt::format("requires '--device {} --clock wall' with the default --ranks and --links",
-                    gpu_names()),
-        fmt::format("add --device {} --clock wall, and remove --ranks and --links", gpu_names())});
+        fmt::format("requires '--device {} --clock wall' with the default --links", gpu_names()),
+        fmt::format("add --device {} --clock wall, and remove --links", gpu_names())});
+}
+
+std::string activity_file(const std::string& file, std::optional<int> rank) {
+  if (!rank) return file;
+  const std::filesystem::path path(file);
+  const std::string name =
+      fmt::format("{}.rank{}{}", path.stem().string(), *rank, path.extension().string());
+  return (path.parent_path() / name).string();
 }
 
 ActivityRecording::ActivityRecording(const RunFlags& flags) : flags_(flags) {
@@ -37,11 +44,11 @@ ActivityRecording::~ActivityRecording() {
   if (recorder_ != nullptr) static_cast<void>(recorder_->stop());
 }
 
-void ActivityRecording::write(const TaskGraph& graph) {
+void ActivityRecording::write(const TaskGraph& graph, std::optional<int> rank) {
   if (recorder_ == nullptr) return;
   const std::vector<DeviceActivity> activities = recorder_->stop();
   recorder_ = nullptr;
-  write_file(flags_.activity, activity_trace(activities, graph));
+  write_file(activity_file(flags_.activity, rank), activity_trace(activities, graph));
 }
 
 std::string activity_trace(std::span<const DeviceActivity> activities, const TaskGraph& graph) {

@@ -1,6 +1,7 @@
 /// A trace of the kernels and copies of a GPU: `run --activity FILE`.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -20,13 +21,16 @@ class ActivityRecording {
   ~ActivityRecording();
   /// Receives the running tasks; null: not recording.
   const ActivityTable* recorder() const { return recorder_; }
-  /// Stops recording and writes the file of --activity.
-  void write(const TaskGraph& graph);
+  /// Stops recording and writes activity_file(). `rank`: of this process, if ranks are processes.
+  void write(const TaskGraph& graph, std::optional<int> rank);
 
  private:
   const RunFlags& flags_;
   const ActivityTable* recorder_ = nullptr;
 };
+
+/// Every process writes a file: rank 2 "trace.rank2.json" instead of "trace.json".
+std::string activity_file(const std::string& file, std::optional<int> rank);
 
 /// InputError if --activity conflicts with other flags.
 void check_activity(const RunFlags& flags);

@@ -26,7 +26,8 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
   add_choice(command, "--device", flags.device, device_names(),
              "device to compute on (default: cpu)");
   add_value(command, "--activity", flags.activity, "FILE",
-            "write a Perfetto trace of all GPU kernels and copies (CUPTI)");
+            "write a Perfetto trace of all GPU kernels and copies (CUPTI); ranks that are "
+            "processes write one each: trace.rank0.json, ...");
   add_value(command, "--patience", flags.watchdog_timeout, "TIME",
             fmt::format("time without progress before a rank is declared hung (default: 6s; "
                         "5s with --ranks mpi; 30s with --device {})",

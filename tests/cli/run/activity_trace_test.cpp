@@ -39,8 +39,14 @@ TEST(ActivityTrace, GoesWithKernelsThatFollowEachOther) {
   EXPECT_THROW(check_activity(flags), InputError);
   flags.clock = "wall";
   check_activity(flags);
-  flags.ranks = "nccl";
+  flags.links = "modelled";
   EXPECT_THROW(check_activity(flags), InputError);
+}
+
+TEST(ActivityTrace, HasAFileForEveryProcess) {
+  EXPECT_EQ(activity_file("traces/step.json", std::nullopt), "traces/step.json");
+  EXPECT_EQ(activity_file("traces/step.json", 12), "traces/step.rank12.json");
+  EXPECT_EQ(activity_file("step", 0), "step.rank0");
 }
 
 }  // namespace
