@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "core/base/check.hpp"
@@ -96,6 +97,11 @@ int gpu_of_process(const std::string& device) {
 
 const ActivityTable* activity_table_of(const std::string& device) {
   return activity_table(backend_of(device));
+}
+
+const RangeTable* ranges_for_run(const std::string& device) {
+  if (!is_gpu(device) || std::getenv("NVTX_INJECTION64_PATH") == nullptr) return nullptr;
+  return range_table(backend_of(device));
 }
 
 const KernelTable& kernels_for_run(const RunFlags& flags) {

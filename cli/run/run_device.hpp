@@ -7,6 +7,7 @@
 #include "cli/run/run_flags.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/device/activity.hpp"
+#include "kernels/device/ranges.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -36,6 +37,8 @@ const NcclTable* nccl_for_run(const RunFlags& flags);
 int gpu_of_process(const std::string& device);
 /// Kernels and copies of a GPU as its plug-in records them; null if it cannot.
 const ActivityTable* activity_table_of(const std::string& device);
+/// For profilers: null unless one is attached to this process (NVTX_INJECTION64_PATH).
+const RangeTable* ranges_for_run(const std::string& device);
 /// For provenance: the CPU kernels, or the GPU's name, driver and identity.
 std::string kernels_text(const std::string& device);
 

@@ -120,7 +120,7 @@ class Training {
     std::optional<DeviceSpans> spans;  // wall clock: the host runs ahead of the device
     if (queue != nullptr && request_.clock == TimelineClock::kWall &&
         request_.links == LinkTime::kReal)
-      spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
+      spans.emplace(own_actions, request_.graph, *queue, request_.recorder, request_.ranges);
     CommonClock moments(communicator);
     StepActions all_actions(own_actions, moments, spans ? &*spans : nullptr);
     if (is_throttled) all_actions.actions = &throttled;

@@ -20,6 +20,7 @@
 #include "executor/transport/nccl.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device/activity.hpp"
+#include "kernels/device/ranges.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -74,6 +75,7 @@ struct TrainingRequest {
   int nccl_device = 0;
   /// Notified of every task on a device, under the wall clock and with real links.
   const ActivityTable* recorder = nullptr;
+  const RangeTable* ranges = nullptr;
   TimelineClock clock = TimelineClock::kVirtual;
   int steps = 1;
   TrainingOptions options = {};

@@ -10,6 +10,7 @@
 #include "executor/tasks/rank_run.hpp"
 #include "kernels/device/activity.hpp"
 #include "kernels/device/queue.hpp"
+#include "kernels/device/ranges.hpp"
 
 namespace meshwright {
 
@@ -24,13 +25,14 @@ inline TaskId task_of_activity(std::uint64_t number) {
 /// For one rank. Does not own actions, graph and queue; they must outlive it.
 class DeviceSpans final : public ForwardingActions {
  public:
-  /// The recorder, if any, is notified of every task by its activity_number().
+  /// The recorder, if any, is notified of every task by its activity_number(), ranges by its name.
   DeviceSpans(TaskActions& actions, const TaskGraph& graph, DeviceQueue& queue,
-              const ActivityTable* recorder = nullptr)
+              const ActivityTable* recorder, const RangeTable* ranges)
       : ForwardingActions(actions),
         graph_(graph),
         queue_(queue),
         recorder_(recorder),
+        ranges_(ranges),
         ends_(graph.tasks.size()) {}
   DeviceSpans(const DeviceSpans&) = delete;
   DeviceSpans& operator=(const DeviceSpans&) = delete;
@@ -52,12 +54,14 @@ class DeviceSpans final : public ForwardingActions {
   void begin_task(const RunTask& task) override {
     queue_.switch_to_lane(static_cast<int>(task.stream));
     if (recorder_ != nullptr) recorder_->enter(activity_number(step_, task.id));
+    if (ranges_ != nullptr) ranges_->begin(stable_name(graph_, task.id).c_str());
     record();
     actions_.begin_task(task);
   }
   void end_task(const RunTask& task) override {
     actions_.end_task(task);
     record();
+    if (ranges_ != nullptr) ranges_->end();
     if (recorder_ != nullptr) recorder_->leave();
     queue_.switch_to_lane(static_cast<int>(Stream::kCompute));
   }
@@ -67,6 +71,7 @@ class DeviceSpans final : public ForwardingActions {
   const TaskGraph& graph_;
   DeviceQueue& queue_;
   const ActivityTable* recorder_;
+  const RangeTable* ranges_;
   int step_ = 0;
   std::vector<Ticks> ends_;    ///< by task; valid for those that have ended
   Ticks zero_;                 ///< time since the step's origin of the first event

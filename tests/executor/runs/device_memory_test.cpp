@@ -137,6 +137,33 @@ TEST(LateRecorder, IsNotifiedOfEveryTask) {
   }
 }
 
+// Profilers see each task by its name.
+TEST(LateRanges, HaveTheNamesOfTasks) {
+  static std::mutex mutex;
+  static std::map<std::string, int> begun;
+  static std::atomic<int> open;
+  begun.clear(), open = 0;
+  static const RangeTable ranges{.begin =
+                                     [](const char* name) {
+                                       const std::lock_guard lock(mutex);
+                                       ++begun[name];
+                                       ++open;
+                                     },
+                                 .end = [] { --open; }};
+  const TinyJob job = tiny_job(kTinyGpt, tiny_strategy());
+  TrainingRequest request = job.request(late_kernels());
+  request.device = &late_device();
+  request.ranges = &ranges;
+  request.clock = TimelineClock::kWall;
+  request.steps = 2;
+  const TrainingRun run = train(request);
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  EXPECT_EQ(open, 0);
+  EXPECT_EQ(begun.size(), job.graph.tasks.size());
+  for (std::size_t t = 0; t < job.graph.tasks.size(); ++t)
+    EXPECT_EQ(begun[stable_name(job.graph, TaskId(t))], 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Strategies, LateDevice, testing::ValuesIn(cases()), plan_name);
 
 // ---- on a GPU ----
