@@ -163,7 +163,8 @@ void prepare(Running& running, const RunFlags& flags) {
                                running.place->ranks, ranks),
                    fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
-    check_memory(running.graph, flags, running.mpi ? running.mpi->ranks_here() : ranks);
+    check_memory(running.graph, running.job.file.plan.strategy, flags,
+                 running.mpi ? running.mpi->ranks_here() : ranks);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
@@ -271,6 +272,7 @@ TrainingRun run_training(const Running& running, const RunFlags& flags,
        .nccl = nccl_for_run(flags),
        .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
        .recorder = recorder,
+       .ranges = ranges_for_run(flags.device),
        .clock = clock_of(flags),
        .steps = running.length.steps,
        .options = running.options,

@@ -15,6 +15,7 @@
 #include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
+#include "core/lowering/memory.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "simulator/evaluate/evaluate.hpp"
 
@@ -131,10 +132,22 @@ void check_gpu_memory(const RunFlags& flags, Bytes of_largest, Bytes of_all, int
     refuse_memory(sharing, needed, to_text(gpu.free_memory) + " are free on the GPU " + gpu.name);
 }
 
+/// Optimizer state that the CPU updates, of all ranks.
+Bytes state_on_host(const TaskGraph& graph, const Strategy& strategy) {
+  std::int64_t parameters = 0;
+  for (const Task& task : graph.tasks)
+    if (task.kind == TaskKind::kOptimizer && task.stream == Stream::kHost)
+      for (const WorkPartUse& use : graph.works[task.work.index()].parts)
+        for (const Step& step : graph.parts[static_cast<std::size_t>(use.part)].steps)
+          if (const auto* kernel = std::get_if<Kernel>(&step)) parameters += kernel->m;
+  return optimizer_state_bytes(strategy) * parameters;
+}
+
 }  // namespace
 
 /// Ignores reserved memory, which stands for the driver and libraries of a GPU.
-void check_memory(const TaskGraph& graph, const RunFlags& flags, int ranks_here) {
+void check_memory(const TaskGraph& graph, const Strategy& strategy, const RunFlags& flags,
+                  int ranks_here) {
   const RankKind kind = ranks_of(flags);
   Bytes all, largest;
   for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
@@ -143,9 +156,12 @@ void check_memory(const TaskGraph& graph, const RunFlags& flags, int ranks_here)
     largest = std::max(largest, total(peak));
   }
   const auto ranks = static_cast<std::int64_t>(graph.ranks.size());
-  const Bytes needed(all.value / ranks * ranks_here);
+  const auto of_ranks_here = [&](Bytes of_all) { return Bytes(of_all.value / ranks * ranks_here); };
+  Bytes needed = of_ranks_here(state_on_host(graph, strategy));  // in host memory
   if (is_gpu(flags.device) && missing_of_device(flags.device).empty())
-    return check_gpu_memory(flags, largest, needed, ranks_here);
+    check_gpu_memory(flags, largest, of_ranks_here(all), ranks_here);
+  else
+    needed += of_ranks_here(all);
   const std::optional<Bytes> available = available_memory();
   if (available && needed > *available)
     refuse_memory(ranks_here, needed, to_text(*available) + " are available on this machine");

@@ -21,7 +21,8 @@ TrainingLength training_length(const RunFlags& flags, std::int64_t first_step);
 void check_plan(const Job& job, RankKind ranks);
 /// RuntimeFailure if `ranks_here` of the job's ranks do not fit in the memory of this machine, or
 /// of the GPUs that they use.
-void check_memory(const TaskGraph& graph, const RunFlags& flags, int ranks_here);
+void check_memory(const TaskGraph& graph, const Strategy& strategy, const RunFlags& flags,
+                  int ranks_here);
 
 /// Checked before a long run: RuntimeFailure if the directory of `path` does not exist or is not
 /// writable. Accepts an empty path, "-" and devices.

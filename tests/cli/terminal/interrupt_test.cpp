@@ -84,6 +84,15 @@ TEST_F(Limit, OfMemoryIsForeseen) {
                       "--global-batch 2 --seq 64 --steps 1"),
               fails_with(4, "are left of the limit on address space (ulimit -v)"));
 }
+
+// Weights and gradients take 1.9 GiB, the optimizer state in host memory the rest.
+TEST_F(Limit, CountsOptimizerStateInHostMemory) {
+  EXPECT_THAT(limited("ulimit -v 2900000",
+                      "run --model gpt2 --cluster dgx-a100 --gpus 2 --dp 2 --zero 1 "
+                      "--offload-optimizer --dtype fp32 --micro-batch 1 --global-batch 2 --seq 8 "
+                      "--steps 1"),
+              fails_with(4, "peak memory of 2 ranks is 2.8 GiB"));
+}
 #endif
 
 }  // namespace
