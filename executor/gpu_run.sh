@@ -113,6 +113,14 @@ jobs=("gpt2 8 1024" "gpt2-xl 4 1024" "llama-1b 4 2048")
 
 # No dropout, as in PyTorch's runs.
 write_models() {
+  local name
+  if [[ -n ${MESHWRIGHT_GPU_REHEARSAL:-} ]]; then
+    for name in gpt2 gpt2-xl small-gpt llama-1b; do
+      printf '{"model_type": "gpt2", "vocab_size": 256, "n_layer": 4, "n_embd": 32, "n_head": 4, "n_positions": 16,
+ "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0}\n' >"$out/$name.config.json"
+    done
+    return
+  fi
   local gpt='"model_type": "gpt2", "vocab_size": 50257, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0'
   printf '{%s, "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024}\n' "$gpt" >"$out/gpt2.config.json"
   printf '{%s, "n_layer": 48, "n_embd": 1600, "n_head": 25, "n_positions": 1024}\n' "$gpt" >"$out/gpt2-xl.config.json"
@@ -143,7 +151,8 @@ step_throughput() {
   local name batch length failed=0
   for job in "${jobs[@]}"; do
     read -r name batch length <<<"$job"
-    run_job "$name" "$batch" "$length" 12 >"$out/throughput-$name.json" || { failed=1; continue; }
+    run_job "$name" "$batch" "$length" 12 >"$out/throughput-$name.json" ||
+      { rm "$out/throughput-$name.json"; failed=1; continue; }
     box_python - "$name" "$batch" "$length" "$out" <<'PY'
 import json, sys
 name, batch, length, out = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -195,14 +204,18 @@ step_activity() {
 # Runs plans with 1 to 16 ranks on this device, each kernel alone; prints predicted and measured step times. Then those
 # of the steps that `throughput` has run.
 step_validation() {
-  local number=0 failed=0 plan name batch length options plans=(
+  local number=0 failed=0 steps=4 plan name batch length options plans=(
     "small-gpt --gpus 1" "small-gpt --gpus 2 --dp 2" "small-gpt --gpus 2 --pp 2" "small-gpt --gpus 2 --tp 2"
     "small-gpt --gpus 4 --dp 2 --pp 2" "small-gpt --gpus 4 --tp 2 --pp 2" "small-gpt --gpus 4 --pp 4"
     "small-gpt --gpus 8 --dp 2 --tp 2 --pp 2" "small-gpt --gpus 8 --dp 8" "small-gpt --gpus 8 --tp 4 --pp 2"
     "small-gpt --gpus 16 --dp 4 --pp 4" "small-gpt --gpus 16 --dp 2 --tp 4 --pp 2"
     "gpt2 --gpus 1" "gpt2 --gpus 2 --tp 2" "gpt2 --gpus 4 --dp 2 --pp 2" "llama-1b --gpus 4 --tp 2 --pp 2")
-  [[ -f $out/device.calib.json ]] || { say "no calibration"; return 1; }
-  export MESHWRIGHT_CALIBRATION=$out/device.calib.json
+  if [[ -n ${MESHWRIGHT_GPU_REHEARSAL:-} ]]; then
+    plans=("small-gpt --gpus 1" "small-gpt --gpus 2 --tp 2" "gpt2 --gpus 4 --dp 2 --pp 2")
+    steps=2
+  fi
+  [[ ! -f $out/device.calib.json ]] || export MESHWRIGHT_CALIBRATION=$out/device.calib.json
+  [[ -f ${MESHWRIGHT_CALIBRATION:-} ]] || { say "no calibration"; return 1; }
   printf '| plan | step, predicted / measured | F | B | optimizer | error |\n|---|---|---|---|---|---|\n'
   for plan in "${plans[@]}"; do
     number=$((number + 1))
@@ -211,11 +224,12 @@ step_validation() {
       small-gpt) batch=(--global-batch 16 --seq 256) ;;
       *) batch=(--global-batch 16 --micro-batch 2 --seq 1024) ;;
     esac
+    [[ -z ${MESHWRIGHT_GPU_REHEARSAL:-} ]] || batch=(--global-batch 4 --seq 4)
     # shellcheck disable=SC2206
     local job=(--model "$out/$name.config.json" --cluster this-machine $options --dtype bf16 "${batch[@]}")
     local traces=("$out/predicted-$number.pftrace" "$out/measured-$number.pftrace")
     {
-      timeout 60 "$bin/meshwright" run "${job[@]}" --steps 4 --device cuda -o "${traces[1]}" &&
+      timeout 60 "$bin/meshwright" run "${job[@]}" --steps "$steps" --device cuda -o "${traces[1]}" &&
         timeout 20 "$bin/meshwright" simulate "${job[@]}" --all-ranks -o "${traces[0]}" &&
         "$bin/meshwright" compare "${traces[@]}" --json -o "$out/compared-$number.json"
     } >"$out/plan-$number.txt" 2>&1 || {

@@ -13,7 +13,7 @@
 namespace meshwright {
 
 /// Interface version; incremented whenever PluginExports or anything in it changes its meaning.
-inline constexpr int kPluginInterface = 7;
+inline constexpr int kPluginInterface = 8;
 
 /// Returned by a plug-in's function `meshwright_exports`.
 struct PluginExports {

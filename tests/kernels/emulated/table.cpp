@@ -13,10 +13,6 @@
 
 namespace meshwright {
 
-namespace cuda {
-void check_call(cudaError_t status, const char*) { MW_CHECK(status == cudaSuccess); }
-}  // namespace cuda
-
 const KernelTable& emulated_table() {
   static const KernelTable table = cuda::table();
   return table;
