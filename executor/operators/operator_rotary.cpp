@@ -1,5 +1,7 @@
 // Rotary position embeddings: of whole heads, or (latent attention) of a part of every query and of
 // one key part shared by all heads. A temperature of queries is a rotation by 0 with a magnitude.
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "executor/operators/operator_pass.hpp"
 
@@ -20,30 +22,45 @@ struct Turned {
   const RotaryEmbedding* rotary = nullptr;
 };
 
-/// Rotates by the positions of the rows; backward for gradients.
-void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
-            bool inverse) {
+/// The table of all positions, which layers with the same angles share.
+std::span<const float> table_of(OperatorPass& pass, const Turned& turned) {
   const RotaryEmbedding& rotary = *turned.rotary;
+  const std::int64_t positions = pass.rank.strategy.sequence_length;
+  std::vector<KeptRotaryTable>& tables = pass.rank.rotary_tables();
+  const auto known = std::ranges::find_if(tables, [&](const KeptRotaryTable& table) {
+    return table.count == turned.count && table.angles == rotary.angles &&
+           table.temperature == rotary.temperature;
+  });
+  if (known != tables.end()) return known->values.floats();
   const std::vector<float> frequencies =
-      rotary.temperature
-          ? std::vector<float>(static_cast<std::size_t>(turned.count / 2))
-          : rotary_frequencies(turned.count, rotary.angles, pass.rank.strategy.sequence_length);
-  OwnedMatrix table = pass.rank.numbers(pass.rank.strategy.sequence_length * turned.count);
+      rotary.temperature ? std::vector<float>(static_cast<std::size_t>(turned.count / 2))
+                         : rotary_frequencies(turned.count, rotary.angles, positions);
+  tables.push_back({.count = turned.count,
+                    .angles = rotary.angles,
+                    .temperature = rotary.temperature,
+                    .values = pass.rank.numbers(positions * turned.count)});
+  const std::span<float> table = tables.back().values.floats();
   pass.rank.run(pass.rank.kernels.rotary_table,
                 {.frequencies = frequencies,
                  .first_position = 0,
-                 .positions = pass.rank.strategy.sequence_length,
+                 .positions = positions,
                  .scale = rotary.angles.magnitude,
                  .temperature = rotary.temperature.value_or(QueryTemperature()),
-                 .table = table.floats()});
+                 .table = table});
+  return table;
+}
+
+/// Rotates by the positions of the rows; backward for gradients.
+void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
+            bool inverse) {
   pass.rank.run(pass.rank.kernels.rotary, {.x = x,
                                            .y = y,
                                            .heads = x.columns / turned.head_size,
                                            .head_size = turned.head_size,
                                            .first = turned.first,
                                            .rotated = turned.count,
-                                           .pairs = rotary.pairs,
-                                           .table = table.floats(),
+                                           .pairs = turned.rotary->pairs,
+                                           .table = table_of(pass, turned),
                                            .positions = pass.rows.positions,
                                            .inverse = inverse});
 }

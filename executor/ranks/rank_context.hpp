@@ -17,6 +17,14 @@
 
 namespace meshwright {
 
+/// Angles of all positions of a sequence, see kernels/rotary.hpp.
+struct KeptRotaryTable {
+  std::int64_t count = 0;  ///< rotated elements of a head
+  RotaryAngles angles = {};
+  std::optional<QueryTemperature> temperature = {};
+  OwnedMatrix values = {};  ///< fp32
+};
+
 class RankContext {
  public:
   RankContext(const ModelGraph& model, const Plan& plan, Communicator& communicator,
@@ -77,6 +85,8 @@ class RankContext {
   }
   /// An fp32 vector, not accounted in the ledger.
   OwnedMatrix numbers(std::int64_t count) { return uncounted(1, count, Dtype::kFp32); }
+  /// Kept from their first use on.
+  std::vector<KeptRotaryTable>& rotary_tables() { return rotary_tables_; }
   OwnedMatrix matrix(MemoryClass what, std::int64_t rows, std::int64_t columns, Dtype type) {
     return {memory, what, rows, columns, type};
   }
@@ -85,6 +95,7 @@ class RankContext {
   Launch launch_with(Bytes scratch);
   MemoryLedger uncounted_;
   Buffer scratch_;
+  std::vector<KeptRotaryTable> rotary_tables_;
 };
 
 /// Host view of a tensor: in place if it is in host memory, otherwise a copy.
