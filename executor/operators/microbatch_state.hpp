@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ struct Routing {
 
 struct MicrobatchState {
   std::map<std::pair<std::int32_t, Form>, OwnedMatrix> tensors;  ///< by tensor and form
+  /// Of joint outputs, by their linear layer and form: while one of them exists.
+  std::map<std::pair<std::int32_t, Form>, std::weak_ptr<SharedMemory>> joint;
   std::map<std::int32_t, OwnedMatrix> statistics;  ///< by operator: log-sum-exp of attention
   std::map<std::int32_t, Routing> routing;         ///< by tensor of router scores
   OwnedMatrix loss_maximum, loss_sum, target_logit, loss;  ///< [1, N]

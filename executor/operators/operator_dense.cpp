@@ -153,7 +153,35 @@ struct Projection {
   bool adds_gradient = true;       ///< else the weight gradient is written
   Vector bias, bias_gradient;      ///< empty: none
   // Gradients are empty unless requested.
+  Matrix result = {};  ///< its output, or the gradient of it
 };
+
+Matrix widened(Matrix m, std::int64_t columns) {
+  if (!m.empty()) m.columns = columns;
+  return m;
+}
+Vector widened(Vector v, std::int64_t size) {
+  if (!v.empty()) v.size = size;
+  return v;
+}
+
+/// Makes all projections one if their results lie side by side, as their weights do.
+void join(std::vector<Projection>& projections) {
+  if (projections.size() == 1) return;
+  const Matrix first = projections.front().result;
+  std::int64_t columns = 0;
+  for (const Projection& p : projections) {
+    const auto* place =
+        static_cast<const std::byte*>(first.data) + columns * bytes_per_element(first.dtype);
+    if (p.result.data != place || p.result.stride != first.stride) return;
+    columns += p.result.columns;
+  }
+  if (columns > first.stride) return;
+  const Projection& p = projections.front();
+  projections = {{p.output, widened(p.weight, columns), widened(p.weight_gradient, columns),
+                  p.adds_gradient, widened(p.bias, columns), widened(p.bias_gradient, columns),
+                  widened(p.result, columns)}};
+}
 
 bool reads_table(const OperatorPass& pass) {
   const TensorId weight = pass.op().parameters.front();
@@ -264,11 +292,15 @@ void forward(OperatorPass& pass, const Linear& linear) {
   const Matrix x =
       is_column_cut(pass, linear) ? pass.whole(pass.input()) : pass.value(pass.input());
   const bool transposed = reads_table(pass);
-  for (const Projection& p : projections_of(pass)) {
+  std::vector<Projection> projections = projections_of(pass);
+  for (Projection& p : projections) {
     const std::int64_t columns = transposed ? p.weight.rows : p.weight.columns;
     const bool logits = is_logits(pass, p.output);
-    const Matrix y =
+    p.result =
         pass.make(p.output, Form::kValue, x.rows, columns, logits ? Dtype::kFp32 : pass.rank.dtype);
+  }
+  join(projections);
+  for (const Projection& p : projections) {
     // Row-parallel outputs are summed over the ranks: only one rank adds the bias.
     const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
     Matrix gelu;
@@ -279,7 +311,7 @@ void forward(OperatorPass& pass, const Linear& linear) {
     pass.rank.run(pass.rank.kernels.gemm, {.a = x,
                                            .b = p.weight,
                                            .transpose_b = transposed,
-                                           .c = y,
+                                           .c = p.result,
                                            .bias = adds_bias ? p.bias : Vector{},
                                            .gelu = gelu});
   }
@@ -299,14 +331,22 @@ void backward_through_gelu(OperatorPass& pass, OperatorPass& gelu, const Matrix&
       {.a = dy, .b = p.weight, .transpose_b = !reads_table(pass), .c = dx, .slope_at = x});
 }
 
+/// The results become the gradients of the outputs.
+void set_gradients(OperatorPass& pass, const Linear& linear, std::vector<Projection>& projections) {
+  for (Projection& p : projections)
+    p.result = is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+  join(projections);
+}
+
 }  // namespace
 
 void backward_input(OperatorPass& pass, const Linear& linear) {
   const bool partial = is_column_cut(pass, linear);
   const bool transposed = reads_table(pass);
-  for (const Projection& p : projections_of(pass)) {
-    const Matrix dy =
-        is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+  std::vector<Projection> projections = projections_of(pass);
+  set_gradients(pass, linear, projections);
+  for (const Projection& p : projections) {
+    const Matrix dy = p.result;
     if (std::optional<OperatorPass> gelu = gelu_before(pass, linear))
       return backward_through_gelu(pass, *gelu, dy, p);
     const std::int64_t columns = transposed ? p.weight.columns : p.weight.rows;
@@ -326,9 +366,10 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
   const Matrix x =
       is_column_cut(pass, linear) ? pass.whole(pass.input()) : pass.value(pass.input());
   const bool transposed = reads_table(pass);
-  for (const Projection& p : projections_of(pass, /*with_gradients=*/true)) {
-    const Matrix dy =
-        is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+  std::vector<Projection> projections = projections_of(pass, /*with_gradients=*/true);
+  set_gradients(pass, linear, projections);
+  for (const Projection& p : projections) {
+    const Matrix dy = p.result;
     pass.rank.run(pass.rank.kernels.gemm, {.a = transposed ? dy : x,
                                            .transpose_a = true,
                                            .b = transposed ? x : dy,
@@ -337,7 +378,8 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
     // Row-parallel: every tensor rank sums the bias gradient over its own rows only.
     if (!p.bias.empty())
       pass.rank.run(pass.rank.kernels.bias_gradient,
-                    {.dy = pass.gradient(p.output), .dbias = floats_of(p.bias_gradient)});
+                    {.dy = is_row_cut(pass, linear) ? pass.gradient(p.output) : dy,
+                     .dbias = floats_of(p.bias_gradient)});
   }
 }
 

@@ -59,9 +59,33 @@ const HeldBuffer& OperatorPass::acquired(const BufferKey& buffer) const {
 OwnedMatrix OperatorPass::allocate(TensorId tensor, Form form, std::int64_t value_rows,
                                    std::int64_t columns, Dtype dtype) {
   const HeldBuffer& held = acquired({tensor.value, form});
-  OwnedMatrix made = rank.matrix(held.what, value_rows, columns, dtype);
-  MW_CHECK(rank.activation(tensor).routed || held.bytes == Bytes(std::ssize(made.bytes())));
+  const bool is_joint = rank.joint_producers[tensor.index()].value >= 0 &&
+                        (form == Form::kValue || form == Form::kGradient);
+  OwnedMatrix made = is_joint ? allocate_jointly(tensor, form, value_rows, dtype)
+                              : rank.matrix(held.what, value_rows, columns, dtype);
+  MW_CHECK(made.columns() == columns);
+  MW_CHECK(rank.activation(tensor).routed || held.bytes == made.size());
   return made;
+}
+
+OwnedMatrix OperatorPass::allocate_jointly(TensorId tensor, Form form, std::int64_t value_rows,
+                                           Dtype dtype) {
+  const OperatorId producer = rank.joint_producers[tensor.index()];
+  std::int64_t first = 0, columns = 0;
+  for (const TensorId output : rank.op(producer).outputs) {
+    if (output == tensor) first = columns;
+    columns += width(output);
+  }
+  const Bytes size(value_rows * columns * bytes_per_element(dtype));
+  std::weak_ptr<SharedMemory>& joint = state.joint[{producer.value, form}];
+  std::shared_ptr<SharedMemory> memory = joint.lock();
+  if (memory == nullptr || memory->size() != size) {
+    memory = std::make_shared<SharedMemory>(rank.memory, size);
+    joint = memory;
+  }
+  const Matrix all = dense_matrix(memory->data(), value_rows, columns, dtype);
+  const Matrix part = columns_of(all, first, width(tensor));
+  return {rank.memory, acquired({tensor.value, form}).what, std::move(memory), part};
 }
 
 Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,

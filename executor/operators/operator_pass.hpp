@@ -54,6 +54,8 @@ class OperatorPass {
   /// known only now.
   OwnedMatrix allocate(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
                        Dtype dtype);
+  /// The same for one of several joint outputs of a linear layer.
+  OwnedMatrix allocate_jointly(TensorId tensor, Form form, std::int64_t value_rows, Dtype dtype);
   Matrix make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
               Dtype dtype);
   Matrix make_softmax_sums(std::int64_t count);  ///< [1, count]

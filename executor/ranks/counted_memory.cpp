@@ -71,18 +71,25 @@ Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes)
   ledger.add(what, bytes);
 }
 
+Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes,
+               std::shared_ptr<SharedMemory> shared, std::byte* part)
+    : ledger_(&ledger), what_(what), size_(bytes), memory_(part), shared_(std::move(shared)) {
+  ledger.add(what, bytes);
+}
+
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(ledger_, other.ledger_);
   std::swap(what_, other.what_);
   std::swap(size_, other.size_);
   std::swap(memory_, other.memory_);
+  std::swap(shared_, other.shared_);
   return *this;
 }
 
 Buffer::~Buffer() {
   if (ledger_ == nullptr) return;
   ledger_->subtract(what_, size_);
-  ledger_->release_block(memory_, size_);
+  if (shared_ == nullptr) ledger_->release_block(memory_, size_);
 }
 
 OwnedMatrix::OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t rows,
@@ -90,10 +97,25 @@ OwnedMatrix::OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t ro
     : buffer_(ledger, what, Bytes(rows * columns * bytes_per_element(dtype))),
       rows_(rows),
       columns_(columns),
+      stride_(columns),
       dtype_(dtype) {}
 
+OwnedMatrix::OwnedMatrix(MemoryLedger& ledger, MemoryClass what,
+                         std::shared_ptr<SharedMemory> shared, const Matrix& part)
+    : buffer_(ledger, what, Bytes(part.rows * part.columns * bytes_per_element(part.dtype)),
+              std::move(shared), static_cast<std::byte*>(part.data)),
+      rows_(part.rows),
+      columns_(part.columns),
+      stride_(part.stride),
+      dtype_(part.dtype) {}
+
+std::span<std::byte> OwnedMatrix::bytes() {
+  MW_CHECK(stride_ == columns_);
+  return buffer_.bytes();
+}
+
 std::span<float> OwnedMatrix::floats() {
-  MW_CHECK(dtype_ == Dtype::kFp32);
+  MW_CHECK(dtype_ == Dtype::kFp32 && stride_ == columns_);
   return {reinterpret_cast<float*>(buffer_.data()),  // NOLINT: the buffer is made of floats
           static_cast<std::size_t>(rows_ * columns_)};
 }

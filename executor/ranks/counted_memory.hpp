@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -42,11 +43,32 @@ class MemoryLedger {
   Bytes spare_bytes_;
 };
 
+/// Memory that several buffers share, aligned to 64 bytes. Uninitialized, and not registered
+/// itself.
+class SharedMemory {
+ public:
+  SharedMemory(MemoryLedger& ledger, Bytes bytes)
+      : ledger_(ledger), size_(bytes), memory_(ledger.allocate_block(bytes)) {}
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() { ledger_.release_block(memory_, size_); }
+  std::byte* data() const { return memory_; }
+  Bytes size() const { return size_; }
+
+ private:
+  MemoryLedger& ledger_;
+  Bytes size_;
+  std::byte* memory_;
+};
+
 /// Owned memory, aligned to 64 bytes and registered in a ledger during its lifetime. Uninitialized.
 class Buffer {
  public:
   Buffer() = default;
   Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes);
+  /// A part of shared memory, which is freed with its last part; registers `bytes` for this part.
+  Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes, std::shared_ptr<SharedMemory> shared,
+         std::byte* part);
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -59,26 +81,32 @@ class Buffer {
   MemoryClass what_ = MemoryClass::kWorking;
   Bytes size_;
   std::byte* memory_ = nullptr;
+  std::shared_ptr<SharedMemory> shared_;  ///< null: the memory is this buffer's own
 };
 
-/// A matrix that owns its memory.
+/// A matrix that owns its memory, or some columns of one whose memory it shares.
 class OwnedMatrix {
  public:
   OwnedMatrix() = default;
   OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t rows, std::int64_t columns,
               Dtype dtype);
+  /// `part`: columns of a matrix that fills `shared`.
+  OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::shared_ptr<SharedMemory> shared,
+              const Matrix& part);
   bool empty() const { return buffer_.size() == Bytes(); }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   Dtype dtype() const { return dtype_; }
-  Matrix view() { return dense_matrix(buffer_.data(), rows_, columns_, dtype_); }
-  std::span<std::byte> bytes() { return buffer_.bytes(); }
+  Matrix view() { return {buffer_.data(), rows_, columns_, stride_, dtype_}; }
+  Bytes size() const { return buffer_.size(); }
+  /// Not of columns of a shared matrix, whose rows have gaps.
+  std::span<std::byte> bytes();
   /// fp32 only.
   std::span<float> floats();
 
  private:
   Buffer buffer_;
-  std::int64_t rows_ = 0, columns_ = 0;
+  std::int64_t rows_ = 0, columns_ = 0, stride_ = 0;
   Dtype dtype_ = Dtype::kFp32;
 };
 

@@ -40,7 +40,8 @@ class RankContext {
   ShardShape shard;
   LocalTokens tokens;
   AxisGroups groups;
-  Dtype dtype;         ///< of activations and weights: fp32 or bf16
+  std::vector<OperatorId> joint_producers;  ///< by tensor, see joint_outputs.hpp
+  Dtype dtype;                              ///< of activations and weights: fp32 or bf16
   DeviceQueue* queue;  ///< device queue that owns the tensors; null: tensors are on the host
   std::function<void(bool begins)> on_wait;  ///< see TaskActions; may be empty
   MemoryLedger memory;

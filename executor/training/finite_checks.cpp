@@ -25,11 +25,20 @@ bool all_finite(const std::byte* data, std::int64_t count, Bits exponent) {
 bool is_finite(RankContext& rank, OwnedMatrix& matrix) {
   constexpr std::uint32_t kFp32Exponent = 0x7f80'0000;
   constexpr std::uint16_t kBf16Exponent = 0x7f80;
-  const std::int64_t count = matrix.rows() * matrix.columns();
-  const HostView view(rank, std::span<const std::byte>(matrix.bytes()));
-  const std::byte* data = view.values().data();
-  return matrix.dtype() == Dtype::kFp32 ? all_finite(data, count, kFp32Exponent)
-                                        : all_finite(data, count, kBf16Exponent);
+  const Matrix all = matrix.view();
+  const bool is_dense = all.stride == all.columns;
+  const std::int64_t rows = is_dense ? 1 : all.rows;
+  const std::int64_t count = is_dense ? all.rows * all.columns : all.columns;
+  const std::int64_t element = bytes_per_element(all.dtype);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto* first = static_cast<const std::byte*>(all.data) + row * all.stride * element;
+    const HostView view(rank, std::span(first, static_cast<std::size_t>(count * element)));
+    const std::byte* data = view.values().data();
+    const bool finite = all.dtype == Dtype::kFp32 ? all_finite(data, count, kFp32Exponent)
+                                                  : all_finite(data, count, kBf16Exponent);
+    if (!finite) return false;
+  }
+  return true;
 }
 
 }  // namespace

@@ -32,6 +32,26 @@ TEST(MemoryLedger, ReusesFreedBlocks) {
   EXPECT_NE(other.data(), first);
 }
 
+// Each part counts by itself; the memory is freed with the last part, and then reused.
+TEST(MemoryLedger, CountsPartsOfSharedMemory) {
+  MemoryLedger ledger;
+  auto memory = std::make_shared<SharedMemory>(ledger, Bytes(6 * 4));
+  const Matrix all = dense_matrix(memory->data(), 2, 3, Dtype::kFp32);
+  OwnedMatrix first(ledger, MemoryClass::kActivations, memory, columns_of(all, 0, 1));
+  {
+    OwnedMatrix second(ledger, MemoryClass::kActivations, std::move(memory), columns_of(all, 1, 2));
+    EXPECT_EQ(second.size(), Bytes(2 * 2 * 4));
+    EXPECT_EQ(second.view().stride, 3);
+    EXPECT_EQ(static_cast<std::byte*>(second.view().data), static_cast<std::byte*>(all.data) + 4);
+    EXPECT_EQ(total(ledger.current()), Bytes(6 * 4));
+  }
+  EXPECT_EQ(total(ledger.current()), Bytes(2 * 4));
+  EXPECT_EQ(ledger.spare(), Bytes(0));
+  first = OwnedMatrix();
+  EXPECT_EQ(total(ledger.current()), Bytes(0));
+  EXPECT_EQ(ledger.spare(), Bytes(6 * 4));
+}
+
 // Large buffers are aligned to huge pages.
 TEST(MemoryLedger, UsesHugePagesForLargeBuffers) {
   MemoryLedger ledger;
