@@ -24,10 +24,12 @@ constexpr std::chrono::seconds kGiveUpAfter{1};
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing)
+DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing,
+                         ScratchContents scratch)
     : kernels_(kernels),
       device_(device),
       timing_(timing),
+      scratch_(scratch),
       waits_(device.wait_for_stream),
       gate_(nullptr, device.release_host),
       lanes_(device) {}

@@ -31,11 +31,17 @@ enum class QueueTiming : std::uint8_t {
   /// ranks that share it must not slow each other down.
   kEachKernel
 };
+/// What working memory contains before a kernel runs.
+enum class ScratchContents : std::uint8_t {
+  kUninitialized,
+  kNan  ///< for tests; workspaces of tens of MB would push a kernel's inputs out of the cache
+};
 
 /// Belongs to one thread. Tables must outlive it.
 class DeviceQueue {
  public:
-  DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing);
+  DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing,
+              ScratchContents scratch = ScratchContents::kUninitialized);
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
   ~DeviceQueue();
@@ -47,6 +53,7 @@ class DeviceQueue {
   /// Switches to a lane, each of which has its own stream. A queue starts on lane 0.
   void switch_to_lane(int number) { lanes_.switch_to(number); }
   QueueTiming timing() const { return timing_; }
+  ScratchContents scratch_contents() const { return scratch_; }
 
   /// Uninitialized memory of at least one byte, aligned to 256 bytes. Throws RuntimeFailure with
   /// sizes if the device is out of memory even after the queue has finished its work and no other
@@ -107,6 +114,7 @@ class DeviceQueue {
   const KernelTable& kernels_;
   const DeviceTable& device_;
   QueueTiming timing_;
+  ScratchContents scratch_;
   std::function<void(void*)> waits_;
   Blocks blocks_;
   std::vector<StagingBlock> staging_;

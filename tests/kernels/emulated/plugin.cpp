@@ -1,6 +1,5 @@
 // The GPU plug-in for programs, with the emulated GPU in place of a real one: as slow as its
 // emulation, one kernel at a time, with 1 GiB of memory by its own account.
-#include <algorithm>
 #include <mutex>
 
 #include "kernels/cuda/kernels.hpp"
@@ -30,11 +29,6 @@ Bytes scratch(const Arguments& arguments) {
 DeviceTable device() {
   DeviceTable t = host_device();
   t.backend = Backend::kCuda;
-  // Filled are workspaces before timed kernels. Those of products, tens of MB, are not used here.
-  t.fill = [](void* to, int byte, Bytes bytes, void* stream) {
-    constexpr std::int64_t kMost = 1 << 20;
-    host_device().fill(to, byte, Bytes(std::min(bytes.value, kMost)), stream);
-  };
   t.free_memory = t.memory = [] { return Bytes(std::int64_t{1} << 30); };
   t.describe = [](int) {
     DeviceDescription d;

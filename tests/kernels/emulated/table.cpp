@@ -85,7 +85,8 @@ const DeviceTable& guarded_device() {
 template <bool kDescending, auto kKernel, class Arguments>
 void run_emulated(const Launch&, const Arguments& arguments) {
   static const KernelTable queued = queued_kernels(Backend::kCuda);
-  thread_local DeviceQueue queue(emulated_table(), guarded_device(), QueueTiming::kEachKernel);
+  thread_local DeviceQueue queue(emulated_table(), guarded_device(), QueueTiming::kEachKernel,
+                                 ScratchContents::kNan);
   emulated::set_descending_order(kDescending);
   emulated::set_on_work(set_access);
   (queued.*kKernel)({.stream = &queue}, arguments);
