@@ -35,7 +35,7 @@ struct Routing {
 
 struct MicrobatchState {
   std::map<std::pair<std::int32_t, Form>, OwnedMatrix> tensors;  ///< by tensor and form
-  /// Of joint outputs, by their linear layer and form: while one of them exists.
+  /// Of joint outputs, by the first of them and form: while one of them exists.
   std::map<std::pair<std::int32_t, Form>, std::weak_ptr<SharedMemory>> joint;
   std::map<std::int32_t, OwnedMatrix> statistics;  ///< by operator: log-sum-exp of attention
   std::map<std::int32_t, Routing> routing;         ///< by tensor of router scores

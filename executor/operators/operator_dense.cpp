@@ -165,22 +165,27 @@ Vector widened(Vector v, std::int64_t size) {
   return v;
 }
 
-/// Makes all projections one if their results lie side by side, as their weights do.
+/// Makes neighbors one projection if their results lie side by side, as their weights do.
 void join(std::vector<Projection>& projections) {
-  if (projections.size() == 1) return;
-  const Matrix first = projections.front().result;
-  std::int64_t columns = 0;
+  std::vector<Projection> joined;
   for (const Projection& p : projections) {
-    const auto* place =
-        static_cast<const std::byte*>(first.data) + columns * bytes_per_element(first.dtype);
-    if (p.result.data != place || p.result.stride != first.stride) return;
-    columns += p.result.columns;
+    if (!joined.empty()) {
+      Projection& last = joined.back();
+      const std::int64_t columns = last.result.columns + p.result.columns;
+      const auto* place = static_cast<const std::byte*>(last.result.data) +
+                          last.result.columns * bytes_per_element(last.result.dtype);
+      if (p.result.data == place && columns <= last.result.stride) {
+        last.weight = widened(last.weight, columns);
+        last.weight_gradient = widened(last.weight_gradient, columns);
+        last.bias = widened(last.bias, columns);
+        last.bias_gradient = widened(last.bias_gradient, columns);
+        last.result.columns = columns;
+        continue;
+      }
+    }
+    joined.push_back(p);
   }
-  if (columns > first.stride) return;
-  const Projection& p = projections.front();
-  projections = {{p.output, widened(p.weight, columns), widened(p.weight_gradient, columns),
-                  p.adds_gradient, widened(p.bias, columns), widened(p.bias_gradient, columns),
-                  widened(p.result, columns)}};
+  projections = std::move(joined);
 }
 
 bool reads_table(const OperatorPass& pass) {

@@ -59,7 +59,7 @@ const HeldBuffer& OperatorPass::acquired(const BufferKey& buffer) const {
 OwnedMatrix OperatorPass::allocate(TensorId tensor, Form form, std::int64_t value_rows,
                                    std::int64_t columns, Dtype dtype) {
   const HeldBuffer& held = acquired({tensor.value, form});
-  const bool is_joint = rank.joint_producers[tensor.index()].value >= 0 &&
+  const bool is_joint = rank.joint_outputs[tensor.index()].count > 0 &&
                         (form == Form::kValue || form == Form::kGradient);
   OwnedMatrix made = is_joint ? allocate_jointly(tensor, form, value_rows, dtype)
                               : rank.matrix(held.what, value_rows, columns, dtype);
@@ -70,18 +70,20 @@ OwnedMatrix OperatorPass::allocate(TensorId tensor, Form form, std::int64_t valu
 
 OwnedMatrix OperatorPass::allocate_jointly(TensorId tensor, Form form, std::int64_t value_rows,
                                            Dtype dtype) {
-  const OperatorId producer = rank.joint_producers[tensor.index()];
+  const JointOutputs& joint = rank.joint_outputs[tensor.index()];
+  const std::span outputs =
+      std::span(rank.op(joint.layer).outputs).subspan(joint.first, joint.count);
   std::int64_t first = 0, columns = 0;
-  for (const TensorId output : rank.op(producer).outputs) {
+  for (const TensorId output : outputs) {
     if (output == tensor) first = columns;
     columns += width(output);
   }
   const Bytes size(value_rows * columns * bytes_per_element(dtype));
-  std::weak_ptr<SharedMemory>& joint = state.joint[{producer.value, form}];
-  std::shared_ptr<SharedMemory> memory = joint.lock();
+  std::weak_ptr<SharedMemory>& known = state.joint[{outputs.front().value, form}];
+  std::shared_ptr<SharedMemory> memory = known.lock();
   if (memory == nullptr || memory->size() != size) {
     memory = std::make_shared<SharedMemory>(rank.memory, size);
-    joint = memory;
+    known = memory;
   }
   const Matrix all = dense_matrix(memory->data(), value_rows, columns, dtype);
   const Matrix part = columns_of(all, first, width(tensor));

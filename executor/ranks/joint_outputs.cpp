@@ -1,7 +1,5 @@
 #include "executor/ranks/joint_outputs.hpp"
 
-#include <algorithm>
-
 namespace meshwright {
 namespace {
 
@@ -9,29 +7,37 @@ namespace {
 bool accepts_gaps(const Operator& reader) {
   if (std::holds_alternative<RotaryEmbedding>(reader.shape)) return reader.inputs.size() < 3;
   return std::holds_alternative<Attention>(reader.shape) ||
-         std::holds_alternative<Norm>(reader.shape) ||
          std::holds_alternative<Activation>(reader.shape);
+}
+
+/// By tensor: the operators that read it.
+std::vector<std::vector<std::size_t>> readers_of(const ModelGraph& model) {
+  std::vector<std::vector<std::size_t>> readers(model.tensors.size());
+  for (std::size_t i = 0; i < model.operators.size(); ++i)
+    for (const TensorId input : model.operators[i].inputs) readers[input.index()].push_back(i);
+  return readers;
 }
 
 }  // namespace
 
-std::vector<OperatorId> joint_producers(const ModelGraph& model, const Strategy& strategy) {
-  std::vector<OperatorId> producers(model.tensors.size(), OperatorId(-1));
-  if (strategy.degrees.context > 1) return producers;
-  std::vector<bool> has_other_readers(model.tensors.size());
-  for (const Operator& op : model.operators)
-    if (!accepts_gaps(op))
-      for (const TensorId input : op.inputs) has_other_readers[input.index()] = true;
+std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model, const Strategy& strategy) {
+  std::vector<JointOutputs> joint(model.tensors.size());
+  if (strategy.degrees.context > 1) return joint;
+  const std::vector<std::vector<std::size_t>> readers = readers_of(model);
   for (std::size_t i = 0; i < model.operators.size(); ++i) {
     const Operator& op = model.operators[i];
-    const bool is_joint = std::holds_alternative<Linear>(op.shape) && op.outputs.size() > 1 &&
-                          std::ranges::none_of(op.outputs, [&](TensorId id) {
-                            return has_other_readers[id.index()];
-                          });
-    if (!is_joint) continue;
-    for (const TensorId output : op.outputs) producers[output.index()] = OperatorId(i);
+    if (!std::holds_alternative<Linear>(op.shape)) continue;
+    for (std::size_t first = 0, end = 0; first < op.outputs.size(); first = end) {
+      const std::vector<std::size_t>& of_first = readers[op.outputs[first].index()];
+      end = first + 1;
+      if (of_first.size() != 1 || !accepts_gaps(model.operators[of_first.front()])) continue;
+      while (end < op.outputs.size() && readers[op.outputs[end].index()] == of_first) ++end;
+      if (end - first == 1) continue;
+      for (std::size_t k = first; k < end; ++k)
+        joint[op.outputs[k].index()] = {OperatorId(i), first, end - first};
+    }
   }
-  return producers;
+  return joint;
 }
 
 }  // namespace meshwright

@@ -9,8 +9,15 @@
 
 namespace meshwright {
 
-/// The linear layer of each tensor that is one of its joint outputs; -1 for all other tensors.
-/// Readers must accept rows with gaps: exchanges between context ranks do not.
-std::vector<OperatorId> joint_producers(const ModelGraph& model, const Strategy& strategy);
+/// Outputs [first, first + count) of a linear layer; no layer: the tensor has memory of its own.
+struct JointOutputs {
+  OperatorId layer{-1};
+  std::size_t first = 0, count = 0;
+};
+
+/// By tensor. Joint are neighbors with the same reader, whose memory is needed and freed at the
+/// same time: of queries, keys and values the first two, if they are rotated. The reader must
+/// accept rows with gaps, which exchanges between context ranks do not.
+std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model, const Strategy& strategy);
 
 }  // namespace meshwright

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
-#include "executor/ranks/joint_outputs.hpp"
 
 namespace meshwright {
 namespace {
@@ -28,7 +27,7 @@ RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Commun
       shard(shard_shape_of(plan.strategy)),
       tokens(local_tokens(shard)),
       groups(axis_groups_of(plan.strategy, messages.rank())),
-      joint_producers(meshwright::joint_producers(model_graph, plan.strategy)),
+      joint_outputs(joint_outputs_of(model_graph, plan.strategy)),
       dtype(storage_of(plan.strategy.dtype)),
       queue(device_queue),
       memory(queue),

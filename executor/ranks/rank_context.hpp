@@ -11,6 +11,7 @@
 #include "core/plan/rank_groups.hpp"
 #include "executor/launch/rank_progress.hpp"
 #include "executor/ranks/counted_memory.hpp"
+#include "executor/ranks/joint_outputs.hpp"
 #include "executor/ranks/kernel_pieces.hpp"
 #include "executor/transport/communicator.hpp"
 #include "kernels/kernel_table.hpp"
@@ -40,7 +41,7 @@ class RankContext {
   ShardShape shard;
   LocalTokens tokens;
   AxisGroups groups;
-  std::vector<OperatorId> joint_producers;  ///< by tensor, see joint_outputs.hpp
+  std::vector<JointOutputs> joint_outputs;  ///< by tensor
   Dtype dtype;                              ///< of activations and weights: fp32 or bf16
   DeviceQueue* queue;  ///< device queue that owns the tensors; null: tensors are on the host
   std::function<void(bool begins)> on_wait;  ///< see TaskActions; may be empty

@@ -4,43 +4,45 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <set>
 
 #include "tests/executor/runs/training_runs.hpp"
 
 namespace meshwright {
 namespace {
 
+using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// The names of the linear layers with joint outputs, without their layer.
-std::set<std::string> layers_with_joint_outputs(const std::string& config,
-                                                const Strategy& strategy = tiny_strategy()) {
+/// Sizes of the groups of the first layer.
+std::vector<std::size_t> groups_of(const std::string& config,
+                                   const Strategy& strategy = tiny_strategy()) {
   const TinyJob job = tiny_job(config, strategy);
-  std::set<std::string> names;
-  for (const OperatorId id : joint_producers(job.model, strategy))
-    if (id.value >= 0) {
-      const std::string& name = job.model.operators[id.index()].name;
-      names.insert(name.substr(name.rfind('.') + 1));
-    }
-  return names;
+  const std::vector<JointOutputs> joint = joint_outputs_of(job.model, strategy);
+  std::vector<std::size_t> sizes;
+  for (const Operator& op : operators_of(job.model, LayerId(1)))
+    for (std::size_t i = 0; i < op.outputs.size(); ++i)
+      if (const JointOutputs& mine = joint[op.outputs[i].index()];
+          mine.count > 0 && mine.first == i)
+        sizes.push_back(mine.count);
+  return sizes;
 }
 
-TEST(JointOutputs, AreQueriesKeysValuesAndGates) {
-  EXPECT_EQ(layers_with_joint_outputs(kTinyGpt).size(), 1u);
-  EXPECT_EQ(layers_with_joint_outputs(kTinyLlama).size(), 2u);
+// Rotated queries and keys are freed once they are rotated, values are kept.
+TEST(JointOutputs, AreNeededAtTheSameTime) {
+  EXPECT_THAT(groups_of(kTinyGpt), ElementsAre(3));       // queries, keys, values
+  EXPECT_THAT(groups_of(kTinyLlama), ElementsAre(2, 2));  // queries, keys; gate, up
 }
 
 // Ranks of a context group exchange keys and values as whole buffers.
 TEST(JointOutputs, AreNotExchanged) {
   Strategy strategy = tiny_strategy();
   strategy.degrees.context = 2;
-  EXPECT_THAT(layers_with_joint_outputs(kTinyGpt, strategy), IsEmpty());
+  EXPECT_THAT(groups_of(kTinyGpt, strategy), IsEmpty());
 }
 
 std::atomic<int> products;
 
-/// Every linear layer is one product forward and two backward, whatever it projects to.
+/// Every product forward has two backward.
 int products_of_a_step(const std::string& config) {
   static const KernelTable counted = [] {
     KernelTable table = kernel_table(Backend::kCpu);
@@ -61,16 +63,10 @@ int products_of_a_step(const std::string& config) {
   return products;
 }
 
-int linear_layers_of(const std::string& config) {
-  const TinyJob job = tiny_job(config, tiny_strategy());
-  return static_cast<int>(std::ranges::count_if(job.model.operators, [](const Operator& op) {
-    return std::holds_alternative<Linear>(op.shape);
-  }));
-}
-
+// In each of 4 layers: queries, keys, values; output; up; down. Then the logits.
 TEST(JointOutputs, AreComputedByOneProduct) {
-  for (const std::string& config : {kTinyGpt, kTinyLlama})
-    EXPECT_EQ(products_of_a_step(config), 3 * linear_layers_of(config)) << config;
+  EXPECT_EQ(products_of_a_step(kTinyGpt), 3 * (4 * 4 + 1));
+  EXPECT_EQ(products_of_a_step(kTinyLlama), 3 * (4 * 5 + 1));  // values by one of their own
 }
 
 }  // namespace
