@@ -97,6 +97,24 @@ void check_input_of_all(const RunFlags& flags) {
                                   "use a file instead of -"});
 }
 
+/// A run of no steps validates or saves its initial state.
+void check_no_steps(const RunFlags& flags, const Strategy& strategy) {
+  if (flags.steps != 0) return;
+  const auto refuse = [](const std::string& what, const char* hint) {
+    throw InputError(Diagnostic{"--steps", what, hint});
+  };
+  if (flags.validation.empty() && flags.checkpoints.save.empty())
+    refuse("0 steps without --validation or --save do nothing",
+           "set --validation FILE or --save DIRECTORY, or at least 1 step");
+  if (!flags.output.file.empty() && flags.output.file != "-")
+    refuse("0 steps have no timeline for --output", "remove --output, or set at least 1 step");
+  if (!flags.watch.empty())
+    refuse("0 steps have no step time for --watch", "remove --watch, or set at least 1 step");
+  if (updates_without_flush(strategy))
+    refuse(fmt::format("0 steps are not supported by schedule '{}'", strategy.schedule),
+           "use another schedule: neither the loss nor the weights depend on it");
+}
+
 /// And what follows from the number of steps that it has completed.
 void load_checkpoint(Running& running, const RunFlags& flags) {
   const Job& job = running.job;
@@ -142,6 +160,7 @@ void prepare(Running& running, const RunFlags& flags) {
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.watchdog_timeout.empty())
     static_cast<void>(parse_seconds(flags.watchdog_timeout, "--patience"));
+  check_no_steps(flags, job.file.plan.strategy);
   check_validation_flags(flags, job.file.plan.strategy);
   running.words = read_words(flags, job.model);
   running.held_out = read_held_out(flags, job.model, job.file.plan.strategy);

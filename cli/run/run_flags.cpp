@@ -37,8 +37,10 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
 
 void add_training_flags(CLI::App& command, RunFlags& flags) {
   const OptionGroup group(command, "Training");
-  add_count(command, "--steps", flags.steps, {1, 100'000},
-            "number of training steps of this run (default: 5, or all up to --total-steps)");
+  add_count(
+      command, "--steps", flags.steps, {0, 100'000},
+      "number of training steps of this run (default: 5, or all up to --total-steps); 0: only "
+      "--validation and --save");
   add_count(command, "--total-steps", flags.total_steps, {1, 100'000},
             "number of training steps including those of the checkpoint to resume: the end of "
             "--lr-schedule (default: set by --steps)");

@@ -58,6 +58,8 @@ StepSpread spread_of(const TrainingRun& run) {
 
 std::string results_text(const RunResults& results) {
   std::string text = fmt::format("{} ({} clock)", progress_text(results), results.flags.clock);
+  if (results.run.validation_loss)
+    text += fmt::format(": validation loss {:.4f}", *results.run.validation_loss);
   if (results.run.steps.empty()) return text + "\n";
   const StepSpread spread = spread_of(results.run);
   text += fmt::format(": median step time {:.3f} ms", milliseconds(spread.median));
@@ -88,6 +90,7 @@ std::string results_json(const RunResults& results) {
             {"step_time_spread", nullptr},
             {"steps", steps},
             {"peak_memory_bytes_per_rank", memory}};
+  if (run.validation_loss) json["validation_loss"] = *run.validation_loss;
   if (!run.steps.empty()) {
     const StepSpread spread = spread_of(run);
     json["step_time_ns"] = to_nanoseconds(spread.median);

@@ -22,6 +22,7 @@ void GatheredReports::take(RankId rank, std::span<const std::byte> bytes) {
   if (const auto* step = std::get_if<StepReport>(&report)) return take(rank, *step);
   const auto& end = std::get<EndReport>(report);
   run_.peak_memory[rank.index()] = end.peak_memory;
+  if (end.validation_loss) run_.validation_loss = end.validation_loss;
   for (const ParameterValues& values : end.parameters) take(values);
 }
 

@@ -160,7 +160,12 @@ class Training {
       const std::lock_guard lock(*kernel_times_mutex_);
       request_.kernel_times(timed.take());
     }
-    EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
+    EndReport end;
+    if (request_.steps == 0) {
+      if (request_.validation.text != nullptr) end.validation_loss = validation.mean_loss();
+      if (!checkpoints.save.empty()) save(communicator, actions, -1);
+    }
+    end.peak_memory = actions.memory().peak();
     if (request_.keep_parameters) end.parameters = parameters_of(actions);
     communicator.report(to_bytes(end));
   }

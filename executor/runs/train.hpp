@@ -55,7 +55,8 @@ struct TrainingRun {
   /// Set if the run ended early. If the rank is stuck, a thread still uses what the request refers
   /// to, which must then live until the process exits.
   std::optional<RankFailure> failure;
-  bool has_saved_last = false;  ///< interrupted, after the last step had been saved
+  bool has_saved_last = false;                 ///< interrupted, after the last step had been saved
+  std::optional<double> validation_loss = {};  ///< of a run of no steps; else in the steps
 };
 
 struct TrainingRequest {
@@ -77,6 +78,7 @@ struct TrainingRequest {
   const ActivityTable* recorder = nullptr;
   const RangeTable* ranges = nullptr;
   TimelineClock clock = TimelineClock::kVirtual;
+  /// 0, not for flushless schedules: only validates and saves the initial state.
   int steps = 1;
   TrainingOptions options = {};
   /// Compared by ranks that are processes of a launcher.

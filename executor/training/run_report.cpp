@@ -54,6 +54,7 @@ void write(ByteWriter& writer, const EndReport& report) {
     writer.number(values.first);
     writer.array(std::span<const float>(values.values));
   }
+  write(writer, report.validation_loss);
 }
 
 void read(ByteReader& reader, EndReport& report) {
@@ -64,6 +65,7 @@ void read(ByteReader& reader, EndReport& report) {
     const auto first = reader.number<std::int64_t>();
     report.parameters.push_back({tensor, first, reader.array<float>()});
   }
+  report.validation_loss = read_optional(reader);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct ParameterValues {
 struct EndReport {
   MemoryAmounts peak_memory;
   std::vector<ParameterValues> parameters;
+  std::optional<double> validation_loss = {};  ///< of a run of no steps
   friend bool operator==(const EndReport&, const EndReport&) = default;
 };
 

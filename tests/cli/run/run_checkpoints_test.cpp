@@ -57,6 +57,31 @@ TEST_P(InterruptedRun, SavesTheStepThatItCompletes) {
 INSTANTIATE_TEST_SUITE_P(Kinds, InterruptedRun, testing::Values("threads", "processes", "job"),
                          [](const auto& kind) { return kind.param; });
 
+/// The validation loss of a checkpoint is that after its last step, on ranks of every kind.
+TEST_F(RunCheckpoints, AreValidatedByARunOfNoSteps) {
+  write_file(path("held-out"), std::string(150, 'a'));
+  const std::string validation = " --validation held-out";
+  const ProgramRun trained = run_with("--steps 3 --save states/" + validation);
+  ASSERT_EQ(trained.exit_code, 0) << trained.standard_error;
+  const double expected =
+      nlohmann::json::parse(trained.standard_output)["steps"][2]["validation_loss"];
+  for (const char* ranks : {"threads", "processes", "job"}) {
+    const ProgramRun run =
+        run_with("--steps 0 --resume states --ranks " + std::string(ranks) + validation);
+    ASSERT_EQ(run.exit_code, 0) << run.standard_error;
+    const auto json = nlohmann::json::parse(run.standard_output);
+    EXPECT_EQ(json["validation_loss"], expected) << ranks;
+    EXPECT_TRUE(json["steps"].empty());
+  }
+}
+
+/// Initial weights, before the first step: training from them is training from the start.
+TEST_F(RunCheckpoints, AreWrittenByARunOfNoSteps) {
+  ASSERT_EQ(run_with("--steps 0 --save states/").exit_code, 0);
+  EXPECT_THAT(saved(), ElementsAre("step-000000.safetensors"));
+  EXPECT_EQ(losses_of(run_with("--steps 3 --resume states")), losses_of(run_with("--steps 3")));
+}
+
 /// Checkpoints of later steps are those of another run.
 TEST_F(RunCheckpoints, AreRemovedButForTheNewest) {
   write_file(path("states/step-000100.safetensors"), "of another run");
