@@ -86,8 +86,7 @@ KernelCurveFit::KernelCurveFit(const KernelCurve& curve) : kind_(curve.family.ki
   for (std::size_t j = 0; j < coefficients_.size(); ++j)
     coefficients_[j] = coefficients[static_cast<Eigen::Index>(j)];
   for (const KernelPoint& point : curve.points)
-    known_.push_back({.at = coordinates_of(kind_, point),
-                      .log_correction = std::log(point.time.value / base_of(features_of(point)))});
+    corrections_.add(coordinates_of(kind_, point), point.time.value / base_of(features_of(point)));
 }
 
 KernelCurveFit::Features KernelCurveFit::features_of(const KernelPoint& point) const {
@@ -107,15 +106,8 @@ double KernelCurveFit::base_of(const Features& features) const {
 
 Seconds KernelCurveFit::time_of(const Kernel& kernel) const {
   const KernelPoint point = point_of(kernel);
-  const KernelCoordinates here = coordinates_of(kind_, point);
-  const double base = base_of(features_of(point));
-  double weights = weight_at(kCorrectionReach * kCorrectionReach), sum = 0;
-  for (const Known& known : known_) {
-    const double weight = weight_at(squared_distance(here, known.at));
-    weights += weight;
-    sum += weight * known.log_correction;
-  }
-  return Seconds(base * std::exp(sum / weights));
+  return Seconds(base_of(features_of(point)) *
+                 corrections_.factor_at(coordinates_of(kind_, point)));
 }
 
 }  // namespace meshwright

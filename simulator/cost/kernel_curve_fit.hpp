@@ -8,9 +8,7 @@
 ///                       each operand, writing the result, fixed cost per product and per call
 ///           attention   f = flop, b (m + n) k, b m n, b, 1: b m n for the exponentials
 ///           others      f = bytes, 1
-///   correction = exp(sum w_i ln(measured_i / base_i) / (w_0 + sum w_i)), weights by distance
-///           (kernel_distance.hpp); w_0 acts as an uncorrected point three doublings away, so that
-///           base is not changed far from all points
+///   correction: LocalCorrections (kernel_distance.hpp)
 ///
 /// At a measured shape the time is the measured one. Worked number: a kernel measured at 1,000
 /// bytes in 3 s and at 4,000 bytes in 9 s is fitted exactly by 1 s + 2 ms per byte; 2,000 bytes
@@ -36,15 +34,11 @@ class KernelCurveFit {
   using Features = std::array<double, kMostFeatures>;  ///< zero where the family has fewer
 
  private:
-  struct Known {
-    KernelCoordinates at;
-    double log_correction = 0;
-  };
   Features features_of(const KernelPoint& point) const;
   double base_of(const Features& features) const;
   KernelKind kind_;
   Features coefficients_{};
-  std::vector<Known> known_;
+  LocalCorrections corrections_;
 };
 
 }  // namespace meshwright

@@ -36,4 +36,18 @@ double weight_at(double squared_distance) {
   return 1 / (blurred * std::sqrt(blurred));
 }
 
+void LocalCorrections::add(const KernelCoordinates& at, double factor) {
+  known_.push_back({at, std::log(factor)});
+}
+
+double LocalCorrections::factor_at(const KernelCoordinates& here) const {
+  double weights = weight_at(kCorrectionReach * kCorrectionReach), sum = 0;
+  for (const Known& known : known_) {
+    const double weight = weight_at(squared_distance(here, known.at));
+    weights += weight;
+    sum += weight * known.log_factor;
+  }
+  return std::exp(sum / weights);
+}
+
 }  // namespace meshwright

@@ -1,8 +1,5 @@
 #include "simulator/cost/kernel_model_fit.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/base/check.hpp"
 
 namespace meshwright {
@@ -44,20 +41,13 @@ KernelModelFit::KernelModelFit(const KernelCurve& curve, const CostModel& model)
   for (const KernelPoint& point : curve.points) {
     const Seconds base = factor_ * model.time_of(kernel_of(curve.family, point)) + fixed_;
     if (!(base.value > 0)) continue;  // no work by the model
-    known_.push_back(
-        {.at = coordinates_of(kind_, point), .log_correction = std::log(ratio(point.time, base))});
+    corrections_.add(coordinates_of(kind_, point), ratio(point.time, base));
   }
 }
 
 Seconds KernelModelFit::time_of(const Kernel& kernel, const CostModel& model) const {
-  const KernelCoordinates here = coordinates_of(kind_, point_of(kernel));
-  double weights = weight_at(kCorrectionReach * kCorrectionReach), sum = 0;
-  for (const Known& known : known_) {
-    const double weight = weight_at(squared_distance(here, known.at));
-    weights += weight;
-    sum += weight * known.log_correction;
-  }
-  return (factor_ * model.time_of(kernel) + fixed_) * std::exp(sum / weights);
+  return (factor_ * model.time_of(kernel) + fixed_) *
+         corrections_.factor_at(coordinates_of(kind_, point_of(kernel)));
 }
 
 }  // namespace meshwright

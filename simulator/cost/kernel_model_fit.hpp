@@ -5,9 +5,7 @@
 ///   time = (a model + c) * correction
 ///   a, c >= 0: least squares of (a model + c) / measured - 1, where the model itself counts like
 ///              five points with a = 1: small shapes alone say little about a
-///   correction = exp(sum w_i ln(measured_i / (a model_i + c)) / (w_0 + sum w_i)), weights by
-///              distance (kernel_distance.hpp), w_0 that of an uncorrected point three doublings
-///              away
+///   correction: LocalCorrections (kernel_distance.hpp)
 ///
 /// Worked number: kernels of 1 us and 100 us by the model, measured with 6 us and 105 us, have
 /// a = 1 and c = 5 us; one of 10 ms by the model takes 10.005 ms.
@@ -16,8 +14,6 @@
 /// predicted within 2 %, while formulas fitted without the model were off by 159 %
 /// (executor/results/2026-11-28-h200).
 #pragma once
-
-#include <vector>
 
 #include "core/cost/cost_model.hpp"
 #include "simulator/cost/kernel_distance.hpp"
@@ -34,14 +30,10 @@ class KernelModelFit {
   Seconds time_of(const Kernel& kernel, const CostModel& model) const;
 
  private:
-  struct Known {
-    KernelCoordinates at;
-    double log_correction = 0;
-  };
   KernelKind kind_;
   double factor_ = 1;
   Seconds fixed_;
-  std::vector<Known> known_;
+  LocalCorrections corrections_;
 };
 
 }  // namespace meshwright
