@@ -170,8 +170,8 @@ std::vector<ProbeShape> gpu_probes() {
                  {kind, hidden, cut, tokens.length, 16 * hidden, tokens.sequences, dtype}});
           }
   std::ranges::stable_sort(ranked, {}, &Ranked::distance);
-  std::vector<ProbeShape> shapes;
-  for (const Ranked& r : ranked) shapes.push_back(r.shape);
+  std::vector<ProbeShape> shapes(ranked.size());
+  std::ranges::transform(ranked, shapes.begin(), &Ranked::shape);
   return shapes;
 }
 

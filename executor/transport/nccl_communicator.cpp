@@ -394,6 +394,7 @@ bool NcclCommunicator::all_gather(void* nccl, const GroupCall& call) {
   if (call.bytes.empty()) return true;
   if (!queue_.use(call.bytes.data(), Bytes(std::ssize(call.bytes)), /*writes=*/true)) return false;
   const int members = static_cast<int>(call.members.size());
+  MW_CHECK(members > 0);
   const std::int64_t elements = std::ssize(call.bytes) / call.element_bytes;
   const auto block = [&](int index) {
     const Block b = block_of(elements, members, index);
