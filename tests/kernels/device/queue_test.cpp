@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "core/base/error.hpp"
 #include "kernels/device/backend_plugin.hpp"
@@ -165,6 +168,46 @@ TEST_F(Queue, TimesEachKernelOnRequest) {
   kernels.fill({.stream = &timed}, {.y = x.vector(), .value = 2});
   EXPECT_GT(staged_time(), before);
   EXPECT_EQ(x.get()[0], 2);
+}
+
+// The stream is held before the kernel and released after all of it is enqueued.
+TEST_F(Queue, HoldsTheStreamWhileATimedKernelIsEnqueued) {
+  static const std::uint32_t* gate = nullptr;
+  static std::uint32_t when_held = 1;
+  static const DeviceTable device = [] {
+    DeviceTable t = late_device();
+    t.hold = [](const std::uint32_t* of_queue, Seconds, void*) {
+      gate = of_queue;
+      when_held = *of_queue;
+    };
+    return t;
+  }();
+  DeviceQueue timed{late_kernels(), device, QueueTiming::kEachKernel};
+  const Four x(timed);
+  kernels.fill({.stream = &timed}, {.y = x.vector(), .value = 2});
+  ASSERT_EQ(gate, timed.gate());
+  EXPECT_EQ(when_held, 0u);
+  EXPECT_EQ(*gate, 1u);
+}
+
+// A copy of another rank waits until the work of the rank whose turn it is has ended.
+TEST_F(Queue, TakesTurnsOnTheDeviceIfKernelsAreTimed) {
+  DeviceQueue first{late_kernels(), late_device(), QueueTiming::kEachKernel};
+  std::atomic<bool> has_copied = false;
+  auto turn = first.take_turn();
+  std::jthread other([&] {
+    DeviceQueue second{late_kernels(), late_device(), QueueTiming::kEachKernel};
+    const Four x(second);
+    x.set(1);
+    has_copied = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(has_copied);
+  turn.unlock();
+  other.join();
+  EXPECT_TRUE(has_copied);
+  const DeviceQueue untimed{late_kernels(), late_device(), QueueTiming::kNone};
+  EXPECT_FALSE(untimed.take_turn().owns_lock());
 }
 
 // ---- on a device ----
