@@ -115,9 +115,10 @@ void NcclCommunicator::split(std::span<const SharedComm> shared) {
   options_.table.leave(all);
 }
 
-/// The first transfer of a pair connects its members, for which NCCL needs both in the call at the
-/// same time. In a ring, or in the turn of a bidirectional pipeline, all ranks send first, so that
-/// nobody would ever receive: all pairs connect here, in the same order on all ranks.
+/// NCCL connects a pair on its first transfer, which blocks until both members have called it. In a
+/// ring, or at the turn of a bidirectional pipeline, every rank sends before it receives: a
+/// deadlock if the pairs were not connected yet. So they connect here, in the same order on all
+/// ranks.
 void NcclCommunicator::connect(std::span<const SharedComm> shared) {
   const Bytes one(1);
   void* block = nullptr;

@@ -65,7 +65,8 @@ TEST(KernelModelFit, CorrectsNearbyShapesOnly) {
   EXPECT_NEAR(far, 1, 0.15);
 }
 
-// Small kernels that all take 20 us say nothing of large ones, which take the model's time.
+// If all small kernels take 20 us, that is the fixed cost; large kernels take the model's time
+// more.
 TEST(KernelModelFit, ExtrapolatesByTheModel) {
   const KernelModelFit fit(squares({16, 24, 32, 48}, 0, Seconds(20e-6)), model);
   EXPECT_NEAR(relative(fit, 16, square(16, 0, Seconds(20e-6))), 1, 0.01);
