@@ -106,7 +106,7 @@ void check_no_steps(const RunFlags& flags, const Strategy& strategy) {
   if (flags.validation.empty() && flags.checkpoints.save.empty())
     refuse("0 steps without --validation or --save do nothing",
            "set --validation FILE or --save DIRECTORY, or at least 1 step");
-  if (!flags.output.file.empty() && flags.output.file != "-")
+  if (!flags.output.file.empty())
     refuse("0 steps have no timeline for --output", "remove --output, or set at least 1 step");
   if (!flags.watch.empty())
     refuse("0 steps have no step time for --watch", "remove --watch, or set at least 1 step");
