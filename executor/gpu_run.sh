@@ -204,7 +204,7 @@ step_activity() {
 # Runs plans with 1 to 16 ranks on this device, each kernel alone; prints predicted and measured step times. Then those
 # of the steps that `throughput` has run.
 step_validation() {
-  local number=0 failed=0 steps=4 plan name batch length options plans=(
+  local number=0 failed=0 step_count=4 plan name batch length options plans=(
     "small-gpt --gpus 1" "small-gpt --gpus 2 --dp 2" "small-gpt --gpus 2 --pp 2" "small-gpt --gpus 2 --tp 2"
     "small-gpt --gpus 4 --dp 2 --pp 2" "small-gpt --gpus 4 --tp 2 --pp 2" "small-gpt --gpus 4 --pp 4"
     "small-gpt --gpus 8 --dp 2 --tp 2 --pp 2" "small-gpt --gpus 8 --dp 8" "small-gpt --gpus 8 --tp 4 --pp 2"
@@ -212,7 +212,7 @@ step_validation() {
     "gpt2 --gpus 1" "gpt2 --gpus 2 --tp 2" "gpt2 --gpus 4 --dp 2 --pp 2" "llama-1b --gpus 4 --tp 2 --pp 2")
   if [[ -n ${MESHWRIGHT_GPU_REHEARSAL:-} ]]; then
     plans=("small-gpt --gpus 1" "small-gpt --gpus 2 --tp 2" "gpt2 --gpus 4 --dp 2 --pp 2")
-    steps=2
+    step_count=2
   fi
   [[ ! -f $out/device.calib.json ]] || export MESHWRIGHT_CALIBRATION=$out/device.calib.json
   [[ -f ${MESHWRIGHT_CALIBRATION:-} ]] || { say "no calibration"; return 1; }
@@ -229,7 +229,7 @@ step_validation() {
     local job=(--model "$out/$name.config.json" --cluster this-machine $options --dtype bf16 "${batch[@]}")
     local traces=("$out/predicted-$number.pftrace" "$out/measured-$number.pftrace")
     {
-      timeout 60 "$bin/meshwright" run "${job[@]}" --steps "$steps" --device cuda -o "${traces[1]}" &&
+      timeout 60 "$bin/meshwright" run "${job[@]}" --steps "$step_count" --device cuda -o "${traces[1]}" &&
         timeout 20 "$bin/meshwright" simulate "${job[@]}" --all-ranks -o "${traces[0]}" &&
         "$bin/meshwright" compare "${traces[@]}" --json -o "$out/compared-$number.json"
     } >"$out/plan-$number.txt" 2>&1 || {
