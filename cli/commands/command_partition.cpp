@@ -7,6 +7,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
+#include "cli/partition/chain_report.hpp"
 #include "cli/partition/model_graph.hpp"
 #include "cli/partition/partition_report.hpp"
 #include "cli/partition/partition_step.hpp"
@@ -28,10 +29,12 @@ constexpr CountRange kPipeDreamLevelRange{.smallest = 1, .largest = kLargestPipe
 constexpr CountRange kMicrobatchesPerBatch{.smallest = 1, .largest = kMostMicrobatches};
 constexpr CountRange kTimeLimitRange{.smallest = 1, .largest = 1 << 20};
 constexpr CountRange kHostRange{.smallest = 0, .largest = 64};
+constexpr CountRange kLayerRange{.smallest = 1, .largest = kMostChainOperators};
+constexpr CountRange kBatchRange{.smallest = 1, .largest = 1 << 20};
 
 struct PartitionFlags {
   std::string graph, devices, memory, bandwidth, timeline;
-  std::optional<int> hosts, microbatches, time_limit;
+  std::optional<int> hosts, microbatches, time_limit, layers, global_batch;
   ModelGraphFlags model;
   OutputFlags output;
 };
@@ -41,13 +44,13 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "partition", "Partition an operator graph over devices, with the best throughput.");
   add_value(*command, "GRAPH", flags.graph, "FILE",
             "operator graph: ONNX, JSON of msr-fiddle/dnn-partitioning, of msr-fiddle/piper or of "
-            "IOPDDL, or graph.txt of PipeDream, also compressed by gzip; -: standard input");
+            "IOPDDL, or graph.txt of PipeDream, also compressed by gzip; -: standard input; or "
+            "FOLDER/MODEL of the tables of Aceso");
   {
     const OptionGroup group(*command, "Devices");
-    add_value(
-        *command, "--devices", flags.devices, "N",
-        "number of devices (default: of the file; ONNX: of one node); PipeDream: also devices "
-        "per server x servers, such as 4x4");
+    add_value(*command, "--devices", flags.devices, "N",
+              "number of devices (default: of the file; ONNX: of one node); PipeDream, Aceso: also "
+              "devices per server x servers, such as 4x4");
     add_count(*command, "--hosts", flags.hosts, kHostRange,
               "dnn-partitioning: number of host processors that can run a stage (default: of the "
               "file)");
@@ -58,13 +61,18 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
               "of every level, such as 12GB/s,1.25GB/s");
     add_count(*command, "--microbatches", flags.microbatches, kMicrobatchesPerBatch,
               "Piper, ONNX: micro-batches per batch (default: of the file, or 4 per device)");
+    add_count(*command, "--layers", flags.layers, kLayerRange,
+              "Aceso: layers of the model, of which the tables have one");
+    add_count(*command, "--global-batch", flags.global_batch, kBatchRange,
+              "Aceso: samples per training step");
   }
   add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
             "IOPDDL: seconds to search (default: 10)");
   add_model_graph_flags(*command, flags.model);
   add_value(*command, "--timeline", flags.timeline, "FILE",
             "ONNX: write the simulated training step to FILE (Perfetto trace)");
-  add_report_flags(*command, flags.output, "the names of the nodes of every stage");
+  add_report_flags(*command, flags.output,
+                   "the names of the nodes of every stage; Aceso: its configuration");
   command->footer(
       "Every stage has consecutive nodes of the graph: whatever a stage reads is computed there "
       "or\n"
@@ -74,6 +82,8 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
       "recomputation, of which the fastest that fit in memory are used.\n"
       "PipeDream: stages have data parallelism, and transfers overlap with computation.\n"
+      "Aceso: every operator of a stage has its own tensor-parallel degree and recomputation; the\n"
+      "training step is the fastest that fits.\n"
       "IOPDDL: every operator gets one of its sharding strategies, such that costs of operators "
       "and\n"
       "resharding are least and the memory in use at any time is within the limit.\n"
@@ -87,6 +97,8 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json\n"
       "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s\n"
       "  meshwright partition graph.txt --devices 4x4 --bandwidth 12GB/s,1.25GB/s\n"
+      "  meshwright partition profiles/gpt_13B --layers 40 --devices 8x4 --memory 28000MiB \\\n"
+      "    --global-batch 1024\n"
       "  meshwright partition resnet50.onnx --cluster dgx-a100 --dim batch=32");
   return command;
 }
@@ -95,6 +107,10 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
 void refuse_if(bool is_given, const char* flag, const char* format) {
   if (is_given)
     refuse_flag(flag, fmt::format("cannot be used with a graph of {}", format), "remove it");
+}
+
+void refuse_if_given(const std::optional<int>& value, const char* flag) {
+  if (value) refuse_flag(flag, "can only be used with tables of Aceso", "remove it");
 }
 
 int device_count(const PartitionFlags& flags) {
@@ -212,6 +228,13 @@ void apply(const PartitionFlags& flags, ShardingProblem& problem) {
   if (!flags.memory.empty()) problem.usage_limit = parse_bytes(flags.memory, "--memory").value;
 }
 
+Outcome with_interruption(Outcome outcome, const char* result) {
+  if (!is_interrupted()) return outcome;
+  outcome.exit_code = kExitInterrupted;
+  outcome.notes += fmt::format("interrupted: {}\n", result);
+  return outcome;
+}
+
 Outcome partition(const PartitionFlags& flags, const ShardingProblem& problem) {
   const PartialResults partial_results;
   using Clock = std::chrono::steady_clock;
@@ -232,11 +255,7 @@ Outcome partition(const PartitionFlags& flags, const ShardingProblem& problem) {
                                            : sharding_text(result, problem, flags.graph),
                          flags.output);
   if (!result.best) outcome.exit_code = kExitNoPlanFits;
-  if (is_interrupted()) {
-    outcome.exit_code = kExitInterrupted;
-    outcome.notes += "interrupted: the best choice so far\n";
-  }
-  return outcome;
+  return with_interruption(std::move(outcome), "the best choice so far");
 }
 
 /// The report about a partition of a model, and notes about the model itself.
@@ -291,9 +310,66 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
   return partition_training(flags, model, file.where);
 }
 
+/// "8", or "8x4": devices per server, and servers.
+void set_devices(const PartitionFlags& flags, ChainProblem& problem) {
+  std::string sizes = flags.devices;
+  std::replace(sizes.begin(), sizes.end(), 'x', ',');
+  const auto counts = split_at_commas(sizes);
+  if (counts.size() > 2)
+    refuse_flag("--devices", fmt::format("invalid value '{}'", flags.devices),
+                "give devices per server x servers, such as 8x4");
+  constexpr CountRange kRange{.smallest = 1, .largest = kMostChainDevices};
+  const auto count = [&](std::size_t i) {
+    return static_cast<int>(parse_count("--devices", std::string(counts[i]), kRange));
+  };
+  problem.devices_per_node = count(0);
+  problem.nodes = counts.size() == 2 ? count(1) : 1;
+  if (problem.devices() > kMostChainDevices)
+    refuse_flag("--devices", fmt::format("more than {} devices", kMostChainDevices),
+                "use fewer devices");
+}
+
+Outcome partition_profile(const PartitionFlags& flags) {
+  refuse_if(flags.hosts.has_value(), "--hosts", "Aceso");
+  refuse_if(!flags.bandwidth.empty(), "--bandwidth", "Aceso");
+  refuse_if(flags.microbatches.has_value(), "--microbatches", "Aceso");
+  refuse_if(flags.time_limit.has_value(), "--time-limit", "Aceso");
+  refuse_if(!flags.timeline.empty(), "--timeline", "Aceso");
+  refuse_model_graph_flags(flags.model);
+  for (const auto& [flag, is_given] : {std::pair("--devices", !flags.devices.empty()),
+                                       std::pair("--memory", !flags.memory.empty()),
+                                       std::pair("--global-batch", flags.global_batch.has_value())})
+    if (!is_given)
+      refuse_flag(flag, "missing required option: the tables of Aceso have no cluster and batch",
+                  "set --devices, --memory and --global-batch, such as --devices 8x4 --memory "
+                  "28000MiB --global-batch 1024");
+  ChainProblem problem = read_aceso(flags.graph, flags.layers);
+  set_devices(flags, problem);
+  problem.device_memory = parse_bytes(flags.memory, "--memory");
+  problem.global_batch = *flags.global_batch;
+  const PartialResults partial_results;
+  const auto partition = partition_chain(problem, is_interrupted);
+  if (!partition) {
+    stop_if_interrupted();
+    return no_partition(flags.output.json ? no_chain_json(problem) : no_chain_text(problem),
+                        flags.output);
+  }
+  if (!flags.output.file.empty())
+    write_file(flags.output.file, aceso_json(*partition, problem, flags.graph, flags.layers));
+  Outcome outcome;
+  if (flags.output.file != "-")
+    outcome = outcome_of(flags.output.json ? chain_json(*partition, problem)
+                                           : chain_text(*partition, problem, flags.graph),
+                         flags.output);
+  return with_interruption(std::move(outcome), "the best plan so far");
+}
+
 Outcome run_partition(const PartitionFlags& flags) {
   if (flags.graph.empty())
     refuse_flag("GRAPH", "missing required argument", "run 'meshwright partition --help'");
+  if (is_aceso_profile(flags.graph)) return partition_profile(flags);
+  refuse_if_given(flags.layers, "--layers");
+  refuse_if_given(flags.global_batch, "--global-batch");
   const NamedText file = read_graph_file(flags.graph);
   if (is_model_graph(file)) return partition_model(flags, file);
   refuse_model_graph_flags(flags.model);

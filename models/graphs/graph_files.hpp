@@ -2,8 +2,11 @@
 /// limited, and errors are InputErrors with file and position.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <variant>
 
+#include "core/model/chain_problem.hpp"
 #include "core/model/partition_problem.hpp"
 #include "core/model/pipedream_problem.hpp"
 #include "core/model/replication_problem.hpp"
@@ -29,6 +32,14 @@ PipeDreamProblem read_pipedream(const NamedText& file);
 /// JSON of the IOPDDL contest: nodes with "intervals", "costs" and "usages", edges with the costs
 /// of all pairs of strategies, and a "usage_limit".
 ShardingProblem read_iopddl(const NamedText& file);
+
+/// Tables FOLDER/MODEL_mbsM_tpT_algoA.csv, with a row per operator, as the profiler of Aceso writes
+/// them for GPT, T5 and ResNet; times in us, sizes in MB. Beside them
+/// prim_MODEL_COLLECTIVE_Ngpus.csv and p2p_{intra,inter}_node.csv. `path` is FOLDER/MODEL. Tables
+/// of transformers have one layer, which is repeated. Cluster and batch are not in the files.
+ChainProblem read_aceso(const std::string& path, std::optional<int> layers);
+/// Whether there are such tables.
+bool is_aceso_profile(const std::string& path);
 
 using OperatorGraph =
     std::variant<PartitionProblem, ReplicationProblem, PipeDreamProblem, ShardingProblem>;

@@ -63,9 +63,24 @@ def iopddl_job(name, row):
     return [f"iopddl/asplos-2025-iopddl-{name}.json.gz", "--time-limit", "60"], "cost", 1
 
 
+ACESO_LAYERS = {"gpt_350M": 24, "gpt_1_3B": 24, "gpt_2_6B": 32, "gpt_6_7B": 32, "gpt_13B": 40}
+
+
+def aceso_job(name, row):
+    """Instance 'aceso/MODEL', with servers x devices and the batch as in Aceso's experiments."""
+    servers, _, per_server = row["devices"].split()[0].partition("x")
+    settings = row["settings"].split()
+    batch = next(word.removeprefix("gbs") for word in settings if word.startswith("gbs"))
+    memory = settings[settings.index("mem") + 1]
+    job = [f"aceso/profiled-time-eurosys/{name}", "--layers", str(ACESO_LAYERS[name])]
+    job += ["--devices", f"{per_server}x{servers}", "--global-batch", batch]
+    return job + ["--memory", f"{memory}MiB"], "step_ns", 1e9
+
+
 KINDS = {  # prefix of instances: objective, own planner, job
     "dnnp/": ("max-load (time per sample)", "dnn-partitioning", dnn_partitioning_job),
     "piper/": ("TPS (max stage time per microbatch)", "Piper DP", piper_job),
+    "aceso/": ("estimated iteration time", "Aceso search", aceso_job),
     "iopddl/": ("total cost", "contest 1st", iopddl_job),
     "pipedream/": ("time per stage (steady state, s/minibatch)", "PipeDream", pipedream_job),
 }
@@ -90,7 +105,7 @@ def published_jobs(folder):
                 job = job_of(row["instance"].removeprefix(prefix), row)
                 if value is None or job is None or not row["peer"].startswith(planner):
                     continue
-                if not (folder / job[0][0]).exists():
+                if not any(folder.glob(job[0][0] + "*")):
                     continue
                 key = (row["instance"], tuple(job[0]), job[1], job[2])
                 if key not in jobs or value < jobs[key][0]:

@@ -11,6 +11,7 @@
 #include "core/base/number_from_text.hpp"
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
+#include "planner/partition/chain_partition.hpp"
 #include "planner/partition/pipedream_partition.hpp"
 #include "planner/partition/replication_partition.hpp"
 #include "planner/partition/throughput_partition.hpp"
@@ -156,6 +157,33 @@ TEST(PublishedGraphs, OfPipeDreamAreCutAtLeastAsWellWithAProof) {
     ++count;
   }
   EXPECT_GT(count, 0);
+}
+
+/// Experiments of Aceso: layers and servers of eight V100 with 28000 MB, 1,024 samples per step.
+TEST(PublishedGraphs, OfAcesoHaveFasterStepsThanItsSearchFinds) {
+  const char* folder = std::getenv("MESHWRIGHT_GRAPHS");
+  if (folder == nullptr) GTEST_SKIP() << "MESHWRIGHT_GRAPHS is not set";
+  const fs::path graphs = folder;
+  const struct {
+    const char* model;
+    int layers, servers;
+  } experiments[] = {{"gpt_6_7B", 32, 2}, {"gpt_13B", 40, 4}};
+  for (const auto& [model, layers, servers] : experiments) {
+    SCOPED_TRACE(model);
+    const auto published = published_values(graphs, std::string("aceso/") + model,
+                                            ",Aceso search,estimated iteration time,");
+    ASSERT_EQ(published.size(), 1U);
+    ChainProblem problem =
+        read_aceso((graphs / "aceso/profiled-time-eurosys" / model).string(), layers);
+    problem.devices_per_node = 8;
+    problem.nodes = servers;
+    problem.global_batch = 1024;
+    problem.device_memory = Bytes(std::int64_t{28000} << 20);
+    const auto partition = partition_chain(problem);
+    ASSERT_TRUE(partition);
+    EXPECT_LE(partition->plan.time.value, published[0].value);
+    EXPECT_LE(partition->plan.time.value, partition->lower_bound.value * 1.02);
+  }
 }
 
 }  // namespace
