@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/choice_flag.hpp"
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/partition/chain_report.hpp"
@@ -33,7 +34,7 @@ constexpr CountRange kLayerRange{.smallest = 1, .largest = kMostChainOperators};
 constexpr CountRange kBatchRange{.smallest = 1, .largest = 1 << 20};
 
 struct PartitionFlags {
-  std::string graph, devices, memory, bandwidth, timeline;
+  std::string graph, devices, memory, bandwidth, timeline, objective;
   std::optional<int> hosts, microbatches, time_limit, layers, global_batch;
   ModelGraphFlags model;
   OutputFlags output;
@@ -66,6 +67,9 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
     add_count(*command, "--global-batch", flags.global_batch, kBatchRange,
               "Aceso: samples per training step");
   }
+  add_choice(*command, "--objective", flags.objective, {"throughput", "latency"},
+             "dnn-partitioning, ONNX with --inference: what is best, the time per sample or the "
+             "time of one sample (default: throughput)");
   add_count(*command, "--time-limit", flags.time_limit, kTimeLimitRange,
             "IOPDDL: seconds to search (default: 10)");
   add_model_graph_flags(*command, flags.model);
@@ -78,7 +82,9 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "or\n"
       "in an earlier stage. The result is the partition with the fastest slowest stage.\n"
       "dnn-partitioning: a stage is one device; its load is the compute time, and on accelerators\n"
-      "the transfers between the stage and others.\n"
+      "the transfers between the stage and others. For the latency, a stage starts when all that "
+      "it\n"
+      "reads is there, and hosts compute any number of nodes at the same time.\n"
       "Piper: stages have data and tensor parallelism, and nodes have variants, such as with\n"
       "recomputation, of which the fastest that fit in memory are used.\n"
       "PipeDream: stages have data parallelism, and transfers overlap with computation.\n"
@@ -94,6 +100,7 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
       "shapes, constants and layouts of weights belong to no stage.\n\n"
       "Examples:\n"
       "  meshwright partition gnmt_inference.json\n"
+      "  meshwright partition gnmt_inference.json --objective latency\n"
       "  meshwright partition resnet50_training.json --devices 12 --hosts 0 -o stages.json\n"
       "  meshwright partition bert32a100.json --devices 512 --memory 8GiB --bandwidth 25GiB/s\n"
       "  meshwright partition graph.txt --devices 4x4 --bandwidth 12GB/s,1.25GB/s\n"
@@ -176,13 +183,14 @@ Outcome no_partition(const Document& report, const OutputFlags& output) {
   return outcome;
 }
 
+template <class Partition>
 Outcome show(const PartitionFlags& flags, const PartitionProblem& problem,
-             const std::optional<ThroughputPartition>& partition) {
+             const std::optional<Partition>& partition) {
   if (!partition)
     return no_partition(flags.output.json ? no_partition_json(problem) : no_partition_text(problem),
                         flags.output);
   if (!flags.output.file.empty())
-    write_file(flags.output.file, stage_map_json(*partition, problem));
+    write_file(flags.output.file, stage_map_json(partition->stages, problem));
   if (flags.output.file == "-") return {};
   return outcome_of(flags.output.json ? partition_json(*partition, problem)
                                       : partition_text(*partition, problem, flags.graph),
@@ -203,8 +211,17 @@ Outcome show(const PartitionFlags& flags, const ReplicationProblem& problem,
                     flags.output);
 }
 
+bool is_for_latency(const PartitionFlags& flags) { return flags.objective == "latency"; }
+
 Outcome partition(const PartitionFlags& flags, const PartitionProblem& problem) {
-  return show(flags, problem, partition_for_throughput(problem));
+  if (!is_for_latency(flags)) return show(flags, problem, partition_for_throughput(problem));
+  for (const PartitionNode& node : problem.nodes)
+    if (node.is_backward)
+      refuse_flag(
+          "--objective",
+          fmt::format("the graph is one of training: node '{}' is a backward node", node.name),
+          "use a graph of inference, or '--objective throughput'");
+  return show(flags, problem, partition_for_latency(problem));
 }
 
 Outcome partition(const PartitionFlags& flags, const ReplicationProblem& problem) {
@@ -303,10 +320,14 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
     const PartitionProblem problem =
         price_inference(model.graph, *model.cost, model.devices, file.where);
     const std::size_t groups = std::min(model.graph.nodes.size(), kMostInferenceGroups);
+    if (is_for_latency(flags))
+      return with_notes(show(flags, problem, partition_for_latency(problem)), model, groups,
+                        flags.output);
     std::optional<ThroughputPartition> found = partition_for_throughput(problem);
     if (found) found = expand(model.graph, problem, std::move(*found));
     return with_notes(show(flags, problem, found), model, groups, flags.output);
   }
+  refuse_if(is_for_latency(flags), "--objective", "ONNX for training");
   return partition_training(flags, model, file.where);
 }
 
@@ -335,6 +356,7 @@ Outcome partition_profile(const PartitionFlags& flags) {
   refuse_if(flags.microbatches.has_value(), "--microbatches", "Aceso");
   refuse_if(flags.time_limit.has_value(), "--time-limit", "Aceso");
   refuse_if(!flags.timeline.empty(), "--timeline", "Aceso");
+  refuse_if(!flags.objective.empty(), "--objective", "Aceso");
   refuse_model_graph_flags(flags.model);
   for (const auto& [flag, is_given] : {std::pair("--devices", !flags.devices.empty()),
                                        std::pair("--memory", !flags.memory.empty()),
@@ -374,6 +396,9 @@ Outcome run_partition(const PartitionFlags& flags) {
   if (is_model_graph(file)) return partition_model(flags, file);
   refuse_model_graph_flags(flags.model);
   OperatorGraph graph = read_operator_graph(file);
+  if (!std::holds_alternative<PartitionProblem>(graph) && !flags.objective.empty())
+    refuse_flag("--objective", "can only be used with a graph of dnn-partitioning or an ONNX model",
+                "remove it");
   if (!std::holds_alternative<ShardingProblem>(graph) && flags.time_limit)
     refuse_flag("--time-limit", "can only be used with a graph of IOPDDL", "remove it");
   if (!flags.timeline.empty())

@@ -77,8 +77,15 @@ def aceso_job(name, row):
     return job + ["--memory", f"{memory}MiB"], "step_ns", 1e9
 
 
+def latency_job(name, row):
+    """Instance 'dnnp/latency/GRAPH'."""
+    job = [f"dnn-partitioning/latency_{name}.json", "--objective", "latency"]
+    return job, "latency_ns", 1e6
+
+
 KINDS = {  # prefix of instances: objective, own planner, job
     "dnnp/": ("max-load (time per sample)", "dnn-partitioning", dnn_partitioning_job),
+    "dnnp/latency/": ("single-sample latency", "dnn-partitioning", latency_job),
     "piper/": ("TPS (max stage time per microbatch)", "Piper DP", piper_job),
     "aceso/": ("estimated iteration time", "Aceso search", aceso_job),
     "iopddl/": ("total cost", "contest 1st", iopddl_job),

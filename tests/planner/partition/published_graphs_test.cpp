@@ -12,6 +12,7 @@
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
 #include "planner/partition/chain_partition.hpp"
+#include "planner/partition/latency_partition.hpp"
 #include "planner/partition/pipedream_partition.hpp"
 #include "planner/partition/replication_partition.hpp"
 #include "planner/partition/throughput_partition.hpp"
@@ -157,6 +158,24 @@ TEST(PublishedGraphs, OfPipeDreamAreCutAtLeastAsWellWithAProof) {
     ++count;
   }
   EXPECT_GT(count, 0);
+}
+
+/// The greedy search of dnn-partitioning finds 100.219 ms, printed with six digits.
+TEST(PublishedGraphs, OfDnnPartitioningHaveTheShortestLatencies) {
+  const char* folder = std::getenv("MESHWRIGHT_GRAPHS");
+  if (folder == nullptr) GTEST_SKIP() << "MESHWRIGHT_GRAPHS is not set";
+  const std::string name = "bert24_inference";
+  const std::string path =
+      (fs::path(folder) / "dnn-partitioning" / ("latency_LayerGraphs_" + name + ".json")).string();
+  const auto published =
+      published_values(folder, "dnnp/latency/LayerGraphs_" + name, ",single-sample latency,");
+  ASSERT_EQ(published.size(), 2U);
+  const auto partition = partition_for_latency(
+      read_dnn_partitioning({.name = name, .where = path, .text = read_file(path)}));
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(partition->latency, partition->lower_bound);
+  for (const PublishedValue& value : published)
+    EXPECT_LE(to_seconds(partition->latency).value * 1e3, value.value * (1 + 1e-5));
 }
 
 /// Experiments of Aceso: layers and servers of eight V100 with 28000 MB, 1,024 samples per step.
