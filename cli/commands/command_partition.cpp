@@ -42,7 +42,8 @@ struct PartitionFlags {
 
 CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "partition", "Partition an operator graph over devices, with the best throughput.");
+      "partition",
+      "Partition an operator graph over devices, with the best throughput or latency.");
   add_value(*command, "GRAPH", flags.graph, "FILE",
             "operator graph: ONNX, JSON of msr-fiddle/dnn-partitioning, of msr-fiddle/piper or of "
             "IOPDDL, or graph.txt of PipeDream, also compressed by gzip; -: standard input; or "
@@ -76,7 +77,7 @@ CLI::App* add_partition_command(CLI::App& app, PartitionFlags& flags) {
   add_value(*command, "--timeline", flags.timeline, "FILE",
             "ONNX: write the simulated training step to FILE (Perfetto trace)");
   add_report_flags(*command, flags.output,
-                   "the names of the nodes of every stage; Aceso: its configuration");
+                   "the names of the nodes of every stage (Aceso: its configuration)");
   command->footer(
       "Every stage has consecutive nodes of the graph: whatever a stage reads is computed there "
       "or\n"

@@ -14,11 +14,7 @@ namespace meshwright {
 namespace {
 
 double gap(const ChainPartition& partition) {
-  return ratio(partition.plan.time, partition.lower_bound) - 1;
-}
-
-bool is_optimal(const ChainPartition& partition) {
-  return partition.plan.time == partition.lower_bound;
+  return partition.is_optimal() ? 0 : ratio(partition.plan.time, partition.lower_bound) - 1;
 }
 
 const std::string& name_at(const ChainProblem& problem, std::size_t position) {
@@ -74,9 +70,9 @@ Document chain_text(const ChainPartition& partition, const ChainProblem& problem
                                  count_text(problem.chain.size(), "operator"),
                                  problem.devices_per_node, problem.nodes, problem.global_batch);
   const std::string verdict =
-      is_optimal(partition) ? "optimal"
-                            : fmt::format("within {:.3g} % of the lower bound {}",
-                                          100 * gap(partition), to_text(partition.lower_bound));
+      partition.is_optimal() ? "optimal"
+                             : fmt::format("within {:.3g} % of the lower bound {}",
+                                           100 * gap(partition), to_text(partition.lower_bound));
   text += fmt::format("step: {}, {}\n", to_text(plan.time), verdict);
   text += fmt::format("micro-batch: {}, {:.4g} samples/s\n\n", plan.microbatch,
                       problem.global_batch / plan.time.value);
@@ -119,7 +115,7 @@ std::string chain_json(const ChainPartition& partition, const ChainProblem& prob
                         {"step_ns", plan.time.value * 1e9},
                         {"lower_bound_ns", partition.lower_bound.value * 1e9},
                         {"gap", gap(partition)},
-                        {"proved_optimal", is_optimal(partition)},
+                        {"proved_optimal", partition.is_optimal()},
                         {"stages", std::move(stages)},
                         {"infeasible", nullptr}});
 }

@@ -12,7 +12,9 @@ namespace meshwright {
 
 struct ChainPartition {
   ChainPlan plan;
-  Seconds lower_bound;             ///< of the step of any plan
+  Seconds lower_bound;  ///< of the step of any plan
+  /// Whether no plan is faster, up to rounding.
+  bool is_optimal() const { return plan.time.value - lower_bound.value <= 1e-8 * plan.time.value; }
   std::int64_t stages_solved = 0;  ///< whose strategies were searched
 };
 

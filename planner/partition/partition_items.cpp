@@ -227,4 +227,43 @@ PartitionItems make_partition_items(const PartitionProblem& problem) {
   return result;
 }
 
+PartitionItems chain_of_blocks(const PartitionItems& items) {
+  constexpr std::int64_t kMostBlocks = 1024;
+  std::int64_t total = 0, before = 0;
+  const auto weight = [](const PartitionItem& item) { return item.accelerator_time + 1; };
+  for (const PartitionItem& item : items.items) total += weight(item);
+  const std::int64_t block_weight = total / kMostBlocks + 1;
+  std::vector<std::int32_t> block_of_item;
+  PartitionItems chain;
+  for (const PartitionItem& item : items.items) {
+    if (chain.items.empty() || before / block_weight != (before + weight(item)) / block_weight)
+      chain.items.emplace_back();
+    before += weight(item);
+    PartitionItem& block = chain.items.back();
+    block.accelerator_time += item.accelerator_time;
+    block.host_time += item.host_time;
+    block.memory += item.memory;
+    block.runs_on_accelerator = block.runs_on_accelerator && item.runs_on_accelerator;
+    block_of_item.push_back(static_cast<std::int32_t>(chain.items.size() - 1));
+  }
+  chain.before.resize(chain.items.size());
+  chain.after.resize(chain.items.size());
+  for (std::size_t block = 1; block < chain.items.size(); ++block) {
+    chain.before[block].push_back(static_cast<std::int32_t>(block - 1));
+    chain.after[block - 1].push_back(static_cast<std::int32_t>(block));
+  }
+  for (const std::int32_t item : items.item_of_node)
+    chain.item_of_node.push_back(block_of_item[to_index(item)]);
+  for (PartitionSignal signal : items.signals) {
+    signal.home = block_of_item[to_index(signal.home)];
+    for (std::int32_t& reader : signal.readers) reader = block_of_item[to_index(reader)];
+    std::sort(signal.readers.begin(), signal.readers.end());
+    signal.readers.erase(std::unique(signal.readers.begin(), signal.readers.end()),
+                         signal.readers.end());
+    std::erase(signal.readers, signal.home);
+    if (!signal.readers.empty()) chain.signals.push_back(std::move(signal));
+  }
+  return chain;
+}
+
 }  // namespace meshwright

@@ -38,4 +38,8 @@ struct PartitionItems {
 /// nodes. The problem must pass check_partition_problem().
 PartitionItems make_partition_items(const PartitionProblem& problem);
 
+/// The items in their order, joined to at most 1,024 blocks of consecutive items with about the
+/// same time, one after the other.
+PartitionItems chain_of_blocks(const PartitionItems& items);
+
 }  // namespace meshwright

@@ -56,6 +56,47 @@ TEST_F(PartitionProgram, PrintsStagesAndProof) {
   EXPECT_EQ(json["infeasible"], nullptr);
 }
 
+// One after the other: 4 + 4 + 1 and 1 + 6.
+TEST_F(PartitionProgram, FindsTheShortestTimeOfOneSample) {
+  const ProgramRun text = run({"partition", "graph.json", "--objective", "latency"});
+  EXPECT_THAT(text.standard_output, HasSubstr("latency of a sample: 16.000000 ms, optimal"));
+  const Json json = Json::parse(
+      run({"partition", "graph.json", "--objective", "latency", "--json"}).standard_output);
+  EXPECT_EQ(json["latency_ns"], 16e6);
+  EXPECT_EQ(json["proved_optimal"], true);
+  EXPECT_EQ(json["stages"].size(), 2U);
+}
+
+// A layer of 3 ms on one device; its 8 MB of input and output take 1 ms each.
+TEST_F(PartitionProgram, FindsTheFastestStepForTablesOfAceso) {
+  std::ofstream(path("gpt_tiny_mbs1_tp1_algo0.csv"))
+      << "op_name,forward-compute,backward-compute,input_size,output_size,weights,activations,"
+         "fwd_reserved,bwd_reserved\nenc-1st-layernorm,1000,2000,8,8,1,1,0,0\n";
+  std::ofstream(path("p2p_intra_node.csv")) << "1,2,4,8\n8,8,8,8\n";
+  const std::vector<std::string> job = {"partition", "gpt_tiny", "--layers",       "4",
+                                        "--devices", "2",        "--global-batch", "3"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = job;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  };
+  const Json json = Json::parse(with({"--memory", "1GiB", "--json"}).standard_output);
+  // Two stages of two layers: 2 x 3 ms and 2 ms of transfers, for three micro-batches and once
+  // more.
+  EXPECT_EQ(json["step_ns"], 32e6);
+  EXPECT_EQ(json["proved_optimal"], true);
+  EXPECT_EQ(json["stages"][1]["operators"][0]["name"], "enc-1st-layernorm");
+  EXPECT_EQ(with({"--memory", "1GiB", "-o", "config.json"}).exit_code, 0);
+  const Json config = Json::parse(std::ifstream(path("config.json")));
+  EXPECT_EQ(config["model_name"], "gpt");
+  EXPECT_EQ(config["model_size"], "tiny");
+  EXPECT_EQ(config["num_ops_in_each_stage"], (Json{2, 2}));
+  EXPECT_EQ(config["recompute_ops"], (Json{{0, 0}, {0, 0}}));
+  const ProgramRun small = with({"--memory", "1MiB"});
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.standard_output, HasSubstr("No partition found"));
+}
+
 TEST_F(PartitionProgram, WritesTheNodesOfEveryStage) {
   EXPECT_EQ(run({"partition", "graph.json", "-o", "stages.json"}).exit_code, 0);
   std::ifstream file(path("stages.json"));

@@ -182,5 +182,19 @@ TEST(LatencyPartition, WithoutTimeToSearchHasABound) {
   }
 }
 
+/// Chains of more items than are searched one by one.
+TEST(LatencyPartition, OfManyNodesIsFoundInBlocks) {
+  PartitionProblem problem{.nodes = std::vector(20'000, node(3, 50, 1)),
+                           .edges = {},
+                           .accelerators = 4,
+                           .hosts = 1,
+                           .accelerator_memory = Bytes(6'000)};
+  for (std::int32_t v = 1; v < 20'000; ++v) problem.edges.push_back({v - 1, v});
+  const auto partition = partition_for_latency(problem);
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(partition->latency, Ticks(20'000 * 3 + 3 * 2));
+  EXPECT_EQ(partition->lower_bound, Ticks(20'000 * 3));
+}
+
 }  // namespace
 }  // namespace meshwright
