@@ -74,12 +74,11 @@ Seconds fastest_of_all(const ChainProblem& problem) {
   Seconds best = Seconds::max();
   ChainPlan plan;
   const std::size_t size = problem.chain.size();
-  std::function<void(std::size_t, int)> add_stage;
+  std::function<void(std::size_t)> add_stage;
   const std::function<void(std::size_t)> choose = [&](std::size_t i) {
-    ChainStage& stage = plan.stages.back();
+    const ChainStage stage = plan.stages.back();
     if (i == stage.end) {
-      const ChainStage copy = stage;
-      add_stage(copy.end, 0);
+      add_stage(stage.end);
       return;
     }
     const ChainOperator& op = problem.operators[static_cast<std::size_t>(problem.chain[i])];
@@ -87,13 +86,12 @@ Seconds fastest_of_all(const ChainProblem& problem) {
       for (int algorithm = 0; algorithm < op.algorithms; ++algorithm)
         for (const bool is_recomputed : {false, true}) {
           if (is_recomputed && !op.can_be_recomputed) continue;
-          plan.strategies.push_back(
-              {tensor, plan.stages.back().devices / tensor, algorithm, is_recomputed});
+          plan.strategies.push_back({tensor, stage.devices / tensor, algorithm, is_recomputed});
           choose(i + 1);
           plan.strategies.pop_back();
         }
   };
-  add_stage = [&](std::size_t begin, int) {
+  add_stage = [&](std::size_t begin) {
     int used = 0;
     for (const ChainStage& stage : plan.stages) used += stage.devices;
     if (begin == size) {
@@ -114,7 +112,7 @@ Seconds fastest_of_all(const ChainProblem& problem) {
   };
   for (const int microbatch : {1, 2, 4}) {
     plan = {.microbatch = microbatch};
-    add_stage(0, 0);
+    add_stage(0);
   }
   return best;
 }
