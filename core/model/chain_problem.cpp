@@ -74,7 +74,7 @@ class StagePricer {
     const ChainStrategy& strategy = plan_.strategies[i];
     const auto size = std::find(problem_.microbatches.begin(), problem_.microbatches.end(),
                                 plan_.microbatch / strategy.data);
-    const int log_tensor = std::bit_width(static_cast<unsigned>(tensor)) - 1;
+    const int log_tensor = static_cast<int>(std::bit_width(static_cast<unsigned>(tensor))) - 1;
     if (size == problem_.microbatches.end() || plan_.microbatch % strategy.data != 0 ||
         log_tensor >= problem_.tensor_degrees)
       return kUnmeasured;

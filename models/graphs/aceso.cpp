@@ -256,7 +256,7 @@ void AcesoReader::read_costs(const TableName& table) {
   const auto sizes = std::lower_bound(problem_.microbatches.begin(), problem_.microbatches.end(),
                                       table.microbatch);
   const auto microbatch = static_cast<std::size_t>(sizes - problem_.microbatches.begin());
-  const int log_tensor = std::bit_width(static_cast<unsigned>(table.tensor)) - 1;
+  const int log_tensor = static_cast<int>(std::bit_width(static_cast<unsigned>(table.tensor))) - 1;
   for (const Row& row : rows_of(table_path(table), kOperatorColumns, text)) {
     const auto found = index_.find(std::string(row.fields[0]));
     if (found == index_.end())

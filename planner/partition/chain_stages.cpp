@@ -112,7 +112,11 @@ std::vector<double> ChainStages::prices_of(std::size_t stages_behind) const {
     }
   std::vector<double> prices{0};
   if (least == kNever) least = most = 1;
-  for (double price = least; price < 2 * most; price *= kPriceSteps) prices.push_back(price);
+  double price = least;
+  while (price < 2 * most) {
+    prices.push_back(price);
+    price *= kPriceSteps;
+  }
   for (const double factor : kHighPrices) prices.push_back(factor * most);
   return prices;
 }
@@ -344,7 +348,8 @@ ChainStages::Evaluation ChainStages::evaluate(std::size_t begin, const Choice& c
       run = 0;
     }
   }
-  const int log_tensor = std::bit_width(static_cast<unsigned>(option_at(0).strategy.tensor)) - 1;
+  const int log_tensor =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(option_at(0).strategy.tensor))) - 1;
   const Option& last = option_at(size - 1);
   const auto microbatch = std::find(problem_.microbatches.begin(), problem_.microbatches.end(),
                                     microbatch_ / last.strategy.data);

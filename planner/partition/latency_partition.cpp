@@ -138,6 +138,7 @@ Ticks price_latency(const PartitionProblem& problem, std::vector<PartitionStage>
   // What is computed at once: a stage of an accelerator, or an item on a host.
   std::vector<std::size_t> call_of_item(items.items.size());
   std::vector<std::int64_t> load;
+  load.reserve(stages.size());
   std::vector<std::size_t> stage_of_node(problem.nodes.size());
   for (std::size_t s = 0; s < stages.size(); ++s)
     for (const std::int32_t node : stages[s].nodes) stage_of_node[to_index(node)] = s;

@@ -15,7 +15,8 @@ PipelineSearch::PipelineSearch(const ChainProblem& problem, int microbatch,
                                const std::vector<std::size_t>& cuts,
                                const std::function<bool()>& stops)
     : problem_(problem), stops_(stops), microbatch_(microbatch), cuts_(cuts) {
-  microbatches_ = problem.global_batch / microbatch;
+  const int microbatches = problem.global_batch / microbatch;
+  microbatches_ = microbatches;
   for (int log = 0; 1 << log <= problem.devices_per_node; ++log) {
     ChainStages stages(problem, microbatch, 1 << log, cuts);
     if (stages.exist()) devices_.emplace_back(log, std::move(stages));
