@@ -125,6 +125,13 @@ int device_count(const PartitionFlags& flags) {
   return static_cast<int>(parse_count("--devices", flags.devices, kAcceleratorRange));
 }
 
+/// "8", or "4x4": counts of every level.
+std::vector<std::string> split_levels(std::string sizes) {
+  std::replace(sizes.begin(), sizes.end(), 'x', ',');
+  const auto counts = split_at_commas(sizes);
+  return {counts.begin(), counts.end()};
+}
+
 /// "4x4" and "12GB/s,1.25GB/s".
 std::vector<PipeDreamLevel> levels_of(const PartitionFlags& flags) {
   for (const auto& [flag, value] :
@@ -132,9 +139,8 @@ std::vector<PipeDreamLevel> levels_of(const PartitionFlags& flags) {
     if (value->empty())
       refuse_flag(flag, "missing required option: the graph of PipeDream has no devices",
                   "set --devices and --bandwidth, such as --devices 4 --bandwidth 1GB/s");
-  std::string sizes = flags.devices;
-  std::replace(sizes.begin(), sizes.end(), 'x', ',');
-  const auto counts = split_at_commas(sizes), rates = split_at_commas(flags.bandwidth);
+  const auto counts = split_levels(flags.devices);
+  const auto rates = split_at_commas(flags.bandwidth);
   if (counts.size() != rates.size() || counts.size() > kMostPipeDreamLevels)
     refuse_flag("--bandwidth",
                 fmt::format("expected one value per level of '--devices {}' ({}), got {}",
@@ -142,9 +148,9 @@ std::vector<PipeDreamLevel> levels_of(const PartitionFlags& flags) {
                 fmt::format("separate values by commas; at most {} levels", kMostPipeDreamLevels));
   std::vector<PipeDreamLevel> levels;
   for (std::size_t level = 0; level < counts.size(); ++level)
-    levels.push_back({.size = static_cast<int>(parse_count("--devices", std::string(counts[level]),
-                                                           kPipeDreamLevelRange)),
-                      .bandwidth = parse_bandwidth(rates[level], "--bandwidth")});
+    levels.push_back(
+        {.size = static_cast<int>(parse_count("--devices", counts[level], kPipeDreamLevelRange)),
+         .bandwidth = parse_bandwidth(rates[level], "--bandwidth")});
   return levels;
 }
 
@@ -334,15 +340,13 @@ Outcome partition_model(const PartitionFlags& flags, const NamedText& file) {
 
 /// "8", or "8x4": devices per server, and servers.
 void set_devices(const PartitionFlags& flags, ChainProblem& problem) {
-  std::string sizes = flags.devices;
-  std::replace(sizes.begin(), sizes.end(), 'x', ',');
-  const auto counts = split_at_commas(sizes);
+  const auto counts = split_levels(flags.devices);
   if (counts.size() > 2)
     refuse_flag("--devices", fmt::format("invalid value '{}'", flags.devices),
                 "give devices per server x servers, such as 8x4");
   constexpr CountRange kRange{.smallest = 1, .largest = kMostChainDevices};
   const auto count = [&](std::size_t i) {
-    return static_cast<int>(parse_count("--devices", std::string(counts[i]), kRange));
+    return static_cast<int>(parse_count("--devices", counts[i], kRange));
   };
   problem.devices_per_node = count(0);
   problem.nodes = counts.size() == 2 ? count(1) : 1;

@@ -51,7 +51,7 @@ Seconds collective_time(const ChainProblem& problem, CollectiveKind kind, int de
   return kNotPossible;
 }
 
-/// The sizes of activations that a stage keeps, and of those that it recomputes.
+/// Activation sizes of a stage: all, those that are recomputed, and the most recomputed at once.
 struct StageActivations {
   Bytes all, recomputed, largest_run;
 };

@@ -14,9 +14,10 @@
 
 namespace meshwright {
 
-/// How a tensor lies on the t x d devices of a stage with tensor degree t and data degree d.
+/// The layout of a tensor over the devices of a stage with tensor-parallel degree t and
+/// data-parallel degree d.
 enum class ChainLayout : std::uint8_t {
-  kAny,          ///< never converted
+  kAny,          ///< no layout: never converted
   kReplicated,   ///< t copies of 1/d, split along the second dimension
   kBatchFirst,   ///< t copies of 1/d, split along the first dimension
   kSplitHidden,  ///< split along the second (d) and the last dimension (t)
@@ -27,8 +28,7 @@ enum class ChainLayout : std::uint8_t {
 struct ChainCosts {
   bool is_measured = false;
   Seconds forward = {}, backward = {};  ///< with the collectives of tensor parallelism
-  Bytes input = {},
-        output = {};  ///< of one micro-batch, with tensors that pass by to later operators
+  Bytes input = {}, output = {};  ///< of one micro-batch, with skip connections to later operators
   Bytes parameters = {}, activations = {};
   Bytes forward_workspace = {}, backward_workspace = {};
   friend bool operator==(const ChainCosts&, const ChainCosts&) = default;
@@ -40,8 +40,8 @@ struct ChainOperator {
   std::string name;
   int algorithms = 1;
   bool can_be_recomputed = true;
-  bool begins_layer = false;    ///< what it reads is kept where layers are recomputed
-  double activation_share = 1;  ///< of its activations, not shared with other operators
+  bool begins_layer = false;    ///< its input is a checkpoint of recomputed layers
+  double activation_share = 1;  ///< share of its activations that takes memory
   std::array<ChainLayout, kChainAlgorithms> input{}, output{};
   std::vector<ChainCosts> costs = {};  ///< see ChainProblem::costs()
   friend bool operator==(const ChainOperator&, const ChainOperator&) = default;
@@ -66,12 +66,16 @@ struct ChainProblem {
   int global_batch = 1;
 
   int devices() const { return devices_per_node * nodes; }
+  /// Of ChainOperator::costs. `microbatch`: index of `microbatches`.
+  std::size_t cost_index(std::size_t microbatch, int log_tensor, int algorithm) const {
+    return (microbatch * static_cast<std::size_t>(tensor_degrees) +
+            static_cast<std::size_t>(log_tensor)) *
+               kChainAlgorithms +
+           static_cast<std::size_t>(algorithm);
+  }
   const ChainCosts& costs(const ChainOperator& op, std::size_t microbatch, int log_tensor,
                           int algorithm) const {
-    return op.costs[(microbatch * static_cast<std::size_t>(tensor_degrees) +
-                     static_cast<std::size_t>(log_tensor)) *
-                        kChainAlgorithms +
-                    static_cast<std::size_t>(algorithm)];
+    return op.costs[cost_index(microbatch, log_tensor, algorithm)];
   }
   friend bool operator==(const ChainProblem&, const ChainProblem&) = default;
 };
@@ -121,17 +125,18 @@ Seconds transfer_time(const std::vector<BytesPerSecond>& rates, Bytes size);
 ///
 ///   (N - 1) max t_s + sum t_s
 ///
-/// A stage takes the forward and backward times of its operators, the forward times of those that
-/// are recomputed, conversions, and the transfers of its input and output; a boundary between nodes
-/// has the rate between nodes (so has the end of the chain). With b stages behind it, it needs
+/// The time of a stage is the sum of the forward and backward times of its operators, the forward
+/// times of recomputed operators, layout conversions, and the transfers of its input and output.
+/// Transfers between nodes, and that at the end of the chain, have the rate between nodes. With b
+/// stages behind it, a stage needs
 ///
 ///   c W + (b + 1) (I + A - S) + R + max(F + B, W)
 ///
-/// for parameters W, the state_share c, the input I, activations A, those S that are recomputed (of
-/// an operator that is recomputed, followed by another one in the same layer), the largest sum R of
-/// those in a row, and the largest forward and backward workspaces F and B of all operators but the
-/// last. (Aceso, section 4.3, and its program at commit a692fa66. Its output is that of the last
-/// operator for the tensor degree of the first one; here, too.)
+/// bytes for parameters W, the state_share c, the input I, activations A, of which S are recomputed
+/// (those of a recomputed operator before another one in the same layer), the largest sum R of
+/// consecutive ones, and the largest forward and backward workspaces F and B of all operators but
+/// the last. (Aceso, section 4.3, and its program at commit a692fa66, which takes the output of the
+/// last operator for the tensor degree of the first one.)
 void price_chain(const ChainProblem& problem, ChainPlan& plan);
 
 /// Throws InputError for chains without operators, or without times.

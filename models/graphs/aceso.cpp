@@ -266,17 +266,17 @@ void AcesoReader::read_costs(const TableName& table) {
     const auto size = [&](std::size_t field) {
       return Bytes(std::llround(number(row, field) * kBytesPerMegabyte));
     };
-    auto& costs = const_cast<ChainCosts&>(
-        problem_.costs(problem_.operators[found->second], microbatch, log_tensor, table.algorithm));
-    costs = {.is_measured = true,
-             .forward = time(1),
-             .backward = time(2),
-             .input = size(3),
-             .output = size(4),
-             .parameters = size(5),
-             .activations = size(6),
-             .forward_workspace = size(7),
-             .backward_workspace = size(8)};
+    ChainOperator& op = problem_.operators[found->second];
+    op.costs[problem_.cost_index(microbatch, log_tensor, table.algorithm)] = {
+        .is_measured = true,
+        .forward = time(1),
+        .backward = time(2),
+        .input = size(3),
+        .output = size(4),
+        .parameters = size(5),
+        .activations = size(6),
+        .forward_workspace = size(7),
+        .backward_workspace = size(8)};
   }
 }
 
@@ -360,6 +360,8 @@ ChainProblem AcesoReader::read() {
 
 bool is_aceso_profile(const std::string& path) {
   const std::filesystem::path file(path);
+  std::error_code error;
+  if (path == "-" || std::filesystem::exists(file, error)) return false;  // not a prefix of files
   return !tables_in(file.parent_path(), file.filename().string()).empty();
 }
 

@@ -55,7 +55,6 @@ class ChainSearch {
   double search(const std::vector<std::size_t>& cuts, bool is_bound_wanted);
 
   ChainPlan plan{.time = Seconds(kNoSeconds)};  ///< without stages: none was found
-  std::int64_t stages_solved = 0;
 
  private:
   double best_seconds() const { return plan.time.value; }
@@ -92,7 +91,6 @@ double ChainSearch::search(const std::vector<std::size_t>& cuts, bool is_bound_w
         own_bound = search->bound(best_seconds(), kFinestStep);
     }
     bound = std::min(bound, own_bound);
-    stages_solved += search->stages_solved();
   }
   return stops_() ? 0 : std::min(bound, best_seconds());
 }
@@ -116,10 +114,10 @@ std::optional<ChainPartition> partition_chain(const ChainProblem& problem,
   std::iota(cuts.begin(), cuts.end(), std::size_t{0});
   const bool has_all_cuts = problem.chain.size() <= kMostExactOperators;
   double bound = search.search(has_all_cuts ? cuts : small_cuts(problem), has_all_cuts);
-  bound = std::max(has_all_cuts ? bound : 0, work_bound(problem));
+  if (!has_all_cuts || stops()) bound = work_bound(problem);
   if (search.plan.stages.empty()) return std::nullopt;
   const Seconds lower_bound(std::min(bound, search.plan.time.value));
-  return ChainPartition{std::move(search.plan), lower_bound, search.stages_solved};
+  return ChainPartition{std::move(search.plan), lower_bound};
 }
 
 }  // namespace meshwright

@@ -2,7 +2,6 @@
 /// objective of Aceso.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -15,7 +14,6 @@ struct ChainPartition {
   Seconds lower_bound;  ///< of the step of any plan
   /// Whether no plan is faster, up to rounding.
   bool is_optimal() const { return plan.time.value - lower_bound.value <= 1e-8 * plan.time.value; }
-  std::int64_t stages_solved = 0;  ///< whose strategies were searched
 };
 
 /// Empty if nothing fits, or nothing was measured for any micro-batch size that divides the batch.

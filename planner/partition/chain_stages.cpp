@@ -386,7 +386,7 @@ std::vector<double> ChainStages::workspace_levels(std::size_t begin, std::size_t
   return levels;
 }
 
-/// The fastest strategies of one stage that fit, of those that were considered.
+/// Searches the strategies of one stage, and keeps the fastest that fit in memory.
 class ChainStages::StageSearch {
  public:
   StageSearch(const ChainStages& stages, std::size_t begin, std::size_t end,

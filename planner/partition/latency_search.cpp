@@ -51,23 +51,25 @@ LatencySearch::LatencySearch(const PartitionProblem& problem, const PartitionIte
       readable_(sets.size()),
       joint_readers_(sets.size()),
       tails_(sets.size()),
-      has_joint_readers_(sets.size(), false),
+      is_reached_(sets.size(), false),
       labels_(sets.size()),
       members_in_stage_(signals.members.size(), 0),
-      reached_from_(sets.size(), -1) {
-  for (std::size_t set = 0; set < sets.size(); ++set)
-    for (std::size_t i = 0; i < items.items.size(); ++i) {
-      const auto is_missing = [&](Item reader) { return !is_in(static_cast<Item>(set), reader); };
-      if (is_in(static_cast<Item>(set), static_cast<Item>(i)) &&
-          std::ranges::any_of(items.after[i], is_missing))
-        readable_[set].push_back(static_cast<Item>(i));
-    }
+      reached_from_(sets.size(), -1) {}
+
+/// Makes the lists of a down-set, before its first label.
+void LatencySearch::reach(Item set) {
+  if (is_reached_[to_index(set)]) return;
+  is_reached_[to_index(set)] = true;
+  const auto is_missing = [&](Item reader) { return !is_in(set, reader); };
+  for (std::size_t i = 0; i < items_.items.size(); ++i)
+    if (is_in(set, static_cast<Item>(i)) && std::ranges::any_of(items_.after[i], is_missing))
+      readable_[to_index(set)].push_back(static_cast<Item>(i));
+  find_joint_readers(set);
 }
 
 /// A call that reads an item reads, or comes after a call that reads, all items of the set from
 /// which paths lead to its reader. So the item is of no use before all of these are ready.
 void LatencySearch::find_joint_readers(Item set) {
-  has_joint_readers_[to_index(set)] = true;
   const std::vector<Item>& readable = readable_[to_index(set)];
   std::vector<std::vector<std::uint64_t>> sources(items_.items.size());  // of items after the set
   const std::size_t words = readable.size() / 64 + 1;
@@ -108,7 +110,6 @@ void LatencySearch::find_joint_readers(Item set) {
 /// Keeps it if the rest can be fast enough, and no other one is as good.
 void LatencySearch::add_label(Item set, LatencyLabel label) {
   const std::vector<Item>& readable = readable_[to_index(set)];
-  if (!has_joint_readers_[to_index(set)]) find_joint_readers(set);
   std::vector<std::int64_t>& ready = ready_before_;
   ready = label.ready;
   for (const JointReaders& joint : joint_readers_[to_index(set)]) {
@@ -164,6 +165,7 @@ void LatencySearch::add_host_items(Item set) {
             start,
             labels_[to_index(set)][l].ready[static_cast<std::size_t>(at - readable.begin())]);
       }
+      reach(next);
       LatencyLabel label = next_label(set, l, next, items_.after[to_index(item)].empty(),
                                       start + items_.items[to_index(item)].host_time);
       label.on_host = true;
@@ -244,6 +246,7 @@ void LatencySearch::grow(Item end, const std::vector<std::int64_t>& starts) {
       const std::int64_t latest = below_ - stage_.compute - stage_.transfers - tail;
       for (std::size_t l = 0; l < later.size(); ++l) {
         if (later[l] >= latest) continue;
+        reach(next);
         LatencyLabel label = next_label(stage_.begin, l, next, stage_.ends > 0,
                                         later[l] + stage_.compute + stage_.transfers);
         ++label.accelerators;
@@ -266,6 +269,7 @@ void LatencySearch::add_stages(Item set) {
 bool LatencySearch::run(std::int64_t best, std::int64_t most_extensions) {
   below_ = best;
   most_extensions_ = most_extensions;
+  reach(0);
   labels_.front() = {LatencyLabel{}};
   for (std::size_t set = 0; set + 1 < sets_.size(); ++set) {
     if (labels_[set].empty()) continue;

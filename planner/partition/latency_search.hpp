@@ -19,10 +19,10 @@ std::int64_t least_item_time(const PartitionItem& item, bool has_hosts);
 /// A bound of the latency.
 std::int64_t longest_path(const PartitionItems& items, bool has_hosts);
 
-/// How items of a down-set can have been computed.
+/// One way to compute the items of a down-set.
 struct LatencyLabel {
   int accelerators = 0;
-  std::int64_t finished = 0;  ///< what no item reads
+  std::int64_t finished = 0;  ///< outputs that no item reads
   /// When calls can start that read an item, in the order of `readable`.
   std::vector<std::int64_t> ready;
   std::int32_t from_set = -1, from_label = -1;
@@ -55,6 +55,7 @@ class LatencySearch {
   std::int64_t least_time_of(Item item) const {
     return least_item_time(items_.items[to_index(item)], has_hosts_);
   }
+  void reach(Item set);
   void find_joint_readers(Item set);
   void add_label(Item set, LatencyLabel label);
   LatencyLabel next_label(Item set, std::size_t label, Item next, bool has_end,
@@ -76,8 +77,8 @@ class LatencySearch {
   std::vector<std::vector<Item>> readable_;  ///< by set: items that others read, ascending
   /// By set: sets of readable items of which each reader of a readable item needs one.
   std::vector<std::vector<JointReaders>> joint_readers_;
-  std::vector<std::vector<std::int64_t>> tails_;  ///< of readable items, by later readers
-  std::vector<bool> has_joint_readers_;
+  std::vector<std::vector<std::int64_t>> tails_;   ///< of readable items, by later readers
+  std::vector<bool> is_reached_;                   ///< by set: the lists above are made
   std::vector<std::vector<LatencyLabel>> labels_;  ///< by set
   std::int64_t below_ = kNoLatency, extensions_ = 0, most_extensions_ = 0;
   /// The stage that grows from the set `begin`.
@@ -87,7 +88,7 @@ class LatencySearch {
     std::int64_t memory = 0, compute = 0;
     int ends = 0;                   ///< items that are not read
     std::int64_t transfers = 0;     ///< of signals with members in the stage and elsewhere
-    std::int64_t transfers_in = 0;  ///< of those that were computed before
+    std::int64_t transfers_in = 0;  ///< of those from before the stage
   } stage_;
   std::vector<std::int32_t> members_in_stage_;  ///< by signal
   std::vector<Item> reached_from_;              ///< by set: the last `begin` with a stage to it

@@ -84,6 +84,10 @@ std::uint64_t PipelineSearch::id(const Key& key, std::size_t operators, bool end
   return id;
 }
 
+const ChainStages& PipelineSearch::stages_on(int log_devices) const {
+  return std::ranges::find(devices_, log_devices, &std::pair<int, ChainStages>::first)->second;
+}
+
 std::vector<StageSeconds>& PipelineSearch::all_times(const Key& key) {
   std::vector<StageSeconds>& all =
       times_[id({key.log_devices, key.behind, key.begins_node, 0}, 0, false)];
@@ -94,11 +98,10 @@ std::vector<StageSeconds>& PipelineSearch::all_times(const Key& key) {
 StageSeconds& PipelineSearch::times(const Key& key, std::vector<StageSeconds>& all) {
   StageSeconds& times = all[static_cast<std::size_t>(key.begin)];
   if (!times.bounds[0].empty()) return times;
-  for (const auto& [log, stages] : devices_)
-    if (log == key.log_devices)
-      times.bounds =
-          stages.bounds(static_cast<std::size_t>(key.begin), static_cast<std::size_t>(key.behind),
-                        key.begins_node != 0, most_seconds_, has_few_prices_);
+  times.bounds =
+      stages_on(key.log_devices)
+          .bounds(static_cast<std::size_t>(key.begin), static_cast<std::size_t>(key.behind),
+                  key.begins_node != 0, most_seconds_, has_few_prices_);
   times.times = times.bounds;
   for (std::size_t ends = 0; ends < 2; ++ends)
     times.is_solved[ends].assign(times.bounds[ends].size(), false);
@@ -303,14 +306,13 @@ bool PipelineSearch::solve_stages(const ChainPipeline& pipeline) {
     times.is_solved[ends.ends_node][operators - 1] = true;
     double& seconds = times.times[ends.ends_node][operators - 1];
     seconds = kNoSeconds;
-    for (const auto& [log, stages] : devices_)
-      if (log == stage.log_devices)
-        if (auto solved = stages.solve(static_cast<std::size_t>(stage.begin),
-                                       static_cast<std::size_t>(stage.end),
-                                       static_cast<std::size_t>(behind), ends)) {
-          seconds = solved->seconds;
-          solved_[id(key, operators, ends.ends_node)] = std::move(*solved);
-        }
+    auto solved =
+        stages_on(stage.log_devices)
+            .solve(static_cast<std::size_t>(stage.begin), static_cast<std::size_t>(stage.end),
+                   static_cast<std::size_t>(behind), ends);
+    if (!solved) continue;
+    seconds = solved->seconds;
+    solved_[id(key, operators, ends.ends_node)] = std::move(*solved);
   }
   return all_solved;
 }

@@ -58,12 +58,10 @@ class PipelineSearch {
   std::optional<ChainPlan> first_plan();
   /// The shortest step with strategies, if it is less than `best`.
   std::optional<ChainPlan> solve(double best, double step);
-  std::int64_t stages_solved() const { return static_cast<std::int64_t>(solved_.size()); }
 
  private:
   struct Key {
     std::int32_t log_devices, behind, begins_node, begin;
-    friend bool operator==(const Key&, const Key&) = default;
   };
   struct Front;
 
@@ -71,6 +69,8 @@ class PipelineSearch {
   std::size_t last() const { return problem_.chain.size(); }
   /// Sets the longest stages that are bounded.
   void set_most_seconds(double seconds);
+  const ChainStages& stages_on(int log_devices) const;
+  /// By position; of all keys that differ in `begin` alone.
   std::vector<StageSeconds>& all_times(const Key& key);
   StageSeconds& times(const Key& key, std::vector<StageSeconds>& all);
   StageSeconds& times(const Key& key) { return times(key, all_times(key)); }

@@ -68,6 +68,8 @@ ACESO_LAYERS = {"gpt_350M": 24, "gpt_1_3B": 24, "gpt_2_6B": 32, "gpt_6_7B": 32, 
 
 def aceso_job(name, row):
     """Instance 'aceso/MODEL', with servers x devices and the batch as in Aceso's experiments."""
+    if name not in ACESO_LAYERS:
+        return None
     servers, _, per_server = row["devices"].split()[0].partition("x")
     settings = row["settings"].split()
     batch = next(word.removeprefix("gbs") for word in settings if word.startswith("gbs"))
