@@ -16,6 +16,7 @@
 #include "core/formats/file.hpp"
 #include "models/onnx/onnx.hpp"
 #include "planner/partition/graph_plan.hpp"
+#include "planner/partition/shard_graph.hpp"
 
 namespace meshwright {
 namespace {
@@ -86,6 +87,7 @@ GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
                                .microbatches = static_cast<int>(request.global_batch / size),
                                .memory = {},
                                .devices_flag = "--gpus"});
+    found.model.devices.tensor = request.tensor;
     ++found.sizes;
     std::vector<GraphPlan> plans =
         plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,
@@ -113,19 +115,20 @@ std::string replicas_text(const GraphPlan& plan) {
 }
 
 Table plans_table(const std::vector<SizedPlan>& plans, std::size_t top) {
-  Table table =
-      empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "ZeRO", "step", "samples/s",
-                  "MFU", "bubble", "busiest", "exposed comm", "peak memory", "headroom");
+  Table table = empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "TP", "ZeRO",
+                            "step", "samples/s", "MFU", "bubble", "busiest", "exposed comm",
+                            "peak memory", "headroom");
   for (std::size_t i = 0; i < std::min(top, plans.size()); ++i) {
     const Evaluation& e = plans[i].plan.prediction.evaluation;
     double exposed = 0;
     for (const Axis axis : kAxes) exposed += exposed_communication_share(e, axis);
     table.rows.push_back({std::to_string(i + 1), std::to_string(plans[i].micro_batch),
                           std::to_string(plans[i].plan.training.partition.stages.size()),
-                          replicas_text(plans[i].plan), std::to_string(plans[i].plan.zero),
-                          to_text(e.step_time), fmt::format("{:.1f}", samples_per_second(plans[i])),
-                          percent(e.mfu), percent(e.bubble_of_period),
-                          percent(e.busiest_rank_bubble), percent(exposed), to_text(peak_memory(e)),
+                          replicas_text(plans[i].plan), std::to_string(plans[i].plan.tensor),
+                          std::to_string(plans[i].plan.zero), to_text(e.step_time),
+                          fmt::format("{:.1f}", samples_per_second(plans[i])), percent(e.mfu),
+                          percent(e.bubble_of_period), percent(e.busiest_rank_bubble),
+                          percent(exposed), to_text(peak_memory(e)),
                           to_text(memory_capacity_of(e, fullest_rank(e)) - peak_memory(e))});
   }
   return table;
@@ -166,12 +169,23 @@ Json sized_plan_json(const SizedPlan& plan) {
   const Evaluation& e = plan.plan.prediction.evaluation;
   return {{"micro_batch", plan.micro_batch},
           {"stages", std::move(stages)},
+          {"tensor", plan.plan.tensor},
           {"zero", plan.plan.zero},
           {"step_ns", to_nanoseconds(e.step_time)},
           {"samples_per_second", samples_per_second(plan)},
           {"mfu", e.mfu},
           {"bubble_of_period", e.bubble_of_period},
           {"peak_memory_bytes", peak_memory(e).value}};
+}
+
+/// Layouts of what the nodes pass on; null without tensor parallelism.
+Json tensor_parallel_json(const KernelGraph& graph, const GraphPlan& plan) {
+  if (plan.tensor == 1) return nullptr;
+  Json placements = Json::object();
+  const std::vector<std::string> found = placements_of(graph, plan.sharding);
+  for (std::size_t v = 0; v < found.size(); ++v)
+    if (!found[v].empty()) placements[graph.nodes[v].name] = found[v];
+  return {{"devices", plan.tensor}, {"placements", std::move(placements)}};
 }
 
 std::string report_json(const GraphPlanRequest& request, const GraphPlans& found) {
@@ -186,6 +200,7 @@ std::string report_json(const GraphPlanRequest& request, const GraphPlans& found
     json["plans"].push_back(sized_plan_json(found.plans[i]));
   if (!found.plans.empty()) {
     const TrainingPartition& best = found.plans.front().plan.training;
+    json["tensor_parallel"] = tensor_parallel_json(found.model.graph, found.plans.front().plan);
     json["stage_map"] = Json::parse(stage_map_json(best.partition, best.problem));
   }
   json["cost_model"] = found.model.cost ? found.model.cost->provenance() : "";

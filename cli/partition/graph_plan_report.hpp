@@ -15,7 +15,7 @@ struct GraphPlanRequest {
   std::string file;
   ModelGraphFlags model;
   std::string batch_dimension;  ///< name of the symbolic dimension that is the micro-batch
-  std::optional<int> gpus, micro_batch;
+  std::optional<int> gpus, micro_batch, tensor;
   std::int64_t global_batch = 1;
   int top = 10;
 };

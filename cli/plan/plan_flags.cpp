@@ -43,7 +43,7 @@ constexpr const char* kPlanFooter =
 /// The options of plans of a graph.
 constexpr std::array kGraphPlanOptions{
     "--graph",       "--batch-dim", "--dim",  "--cluster", "--gpus",   "--global-batch", "--dtype",
-    "--micro-batch", "--top",       "--json", "--format",  "--output", "--trainer"};
+    "--micro-batch", "--top",       "--json", "--format",  "--output", "--trainer",      "--tp"};
 
 void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
   flags.command = &command;
@@ -209,6 +209,7 @@ GraphPlanRequest graph_plan_request(const PlanFlags& flags) {
                            .batch_dimension = flags.graph.batch_dimension,
                            .gpus = {},
                            .micro_batch = flags.choices.micro_batch,
+                           .tensor = flags.choices.tensor,
                            .global_batch = global_batch_of(flags),
                            .top = flags.top.value_or(10)};
   request.model.cluster = flags.sources.cluster;

@@ -116,6 +116,7 @@ bool KernelFusion::is_projection(std::size_t n, std::int32_t input) {
 /// with their weights side by side. Its kernels belong to the first one.
 void KernelFusion::join_products(std::int32_t input) {
   KernelNode* first = nullptr;
+  std::size_t first_reader = 0;
   const auto same = [](const Kernel& a, const Kernel& b) { return a.phase == b.phase; };
   for (const std::size_t reader : readers(input)) {
     if (!is_projection(reader, input)) continue;
@@ -125,6 +126,7 @@ void KernelFusion::join_products(std::int32_t input) {
     if (node.work.forward.size() != 1 || node.work.forward[0].batch != 1) continue;
     if (first == nullptr) {
       first = &node;
+      first_reader = reader;
       continue;
     }
     KernelGraphNode& into = first->work;
@@ -137,6 +139,7 @@ void KernelFusion::join_products(std::int32_t input) {
     node.work.forward.clear();
     node.work.backward.clear();
     is_closed_[reader] = true;
+    nodes_[reader].joined_with = static_cast<std::int32_t>(first_reader);
     first->saved.insert(first->saved.end(), node.saved.begin(), node.saved.end());
     node.saved.clear();
   }

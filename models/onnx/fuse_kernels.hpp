@@ -20,6 +20,8 @@ struct KernelNode {
   const OperatorRule* rule = nullptr;
   std::vector<std::int32_t> inputs, outputs;  ///< tensors; -1: omitted
   std::vector<std::int32_t> saved;            ///< tensors that the backward pass reads
+  DimensionLinks links = {};
+  std::int32_t joined_with = -1;  ///< the first of several products that have become one
 };
 
 /// The nodes of the result, in topological order, and all tensors of the file.

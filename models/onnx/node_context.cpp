@@ -188,6 +188,90 @@ void NodeContext::exclude_parameter(std::size_t i) {
   tensor.is_constant = true;
 }
 
+// ---- dimensions that are the same -----------------------------------------------------------
+
+/// Dimensions that a tensor does not have count as one element.
+TensorDimension NodeContext::dimension(std::int32_t index, std::size_t dim) const {
+  const Dimensions& dims = *tensor(index).dims;
+  return {.tensor = index,
+          .dim = static_cast<std::int32_t>(dim),
+          .size = dim < dims.size() ? dims[dim] : 1};
+}
+
+void NodeContext::link(const TensorDimension& a, const TensorDimension& b) {
+  if (settings_.links_dimensions && a.size > 1 && b.size > 1) links_.pairs.push_back({a, b});
+}
+
+void NodeContext::link(std::size_t i, std::size_t dim, std::size_t output_dim, std::size_t output) {
+  if (has_input(i) && has_output(output))
+    link(dimension(inputs_[i], dim), dimension(outputs_[output], output_dim));
+}
+
+void NodeContext::link_inputs(std::size_t i, std::size_t dim, std::size_t j,
+                              std::size_t other_dim) {
+  if (has_input(i) && has_input(j))
+    link(dimension(inputs_[i], dim), dimension(inputs_[j], other_dim));
+}
+
+void NodeContext::link_aligned(std::size_t i, std::size_t output) {
+  if (!has_input(i) || !has_output(output)) return;
+  const std::size_t in = rank(i), out = output_dims(output).size();
+  for (std::size_t back = 1; back <= std::min(in, out); ++back)
+    link(i, in - back, out - back, output);
+}
+
+void NodeContext::link_leading(std::size_t count) {
+  for (std::size_t dim = 0; dim < count; ++dim) link(0, dim, dim);
+}
+
+/// Several dimensions become one, or the other way round.
+void NodeContext::link_reshaped() {
+  if (!has_output(0) || elements(0) == 0) return;
+  const Dimensions &in = dims(0), &out = output_dims(0);
+  const auto link_factors = [&](std::size_t first, std::size_t end, std::int32_t many,
+                                TensorDimension one) {
+    one.stride = 1;
+    for (std::size_t d = end; d-- > first;) {
+      const TensorDimension factor = dimension(many, d);
+      one.size = factor.size;
+      link(factor, one);
+      one.stride *= factor.size;
+    }
+  };
+  for (std::size_t a = 0, b = 0; a < in.size() && b < out.size();) {
+    const std::size_t first_a = a, first_b = b;
+    std::int64_t size_a = in[a++], size_b = out[b++];
+    while (size_a != size_b)
+      (size_a < size_b ? size_a : size_b) *= size_a < size_b ? in[a++] : out[b++];
+    const auto wide = [](const Dimensions& sizes, std::size_t first, std::size_t end) {
+      std::vector<std::size_t> found;
+      for (std::size_t d = first; d < end; ++d)
+        if (sizes[d] > 1) found.push_back(d);
+      return found;
+    };
+    const std::vector<std::size_t> from = wide(in, first_a, a), to = wide(out, first_b, b);
+    if (to.size() == 1)
+      link_factors(first_a, a, inputs_[0], dimension(outputs_[0], to[0]));
+    else if (from.size() == 1)
+      link_factors(first_b, b, outputs_[0], dimension(inputs_[0], from[0]));
+  }
+}
+
+void NodeContext::sum_over(std::size_t i, std::size_t dim) {
+  if (settings_.links_dimensions && has_input(i))
+    links_.summed.push_back(dimension(inputs_[i], dim));
+}
+
+void NodeContext::limit_parts(std::size_t i, std::size_t dim, std::int64_t parts) {
+  if (settings_.links_dimensions && has_input(i))
+    links_.limits.push_back({dimension(inputs_[i], dim), parts});
+}
+
+void NodeContext::sum_statistics(std::size_t i, std::size_t dim, std::int64_t bytes) {
+  if (settings_.links_dimensions && has_input(i))
+    links_.statistics.push_back({dimension(inputs_[i], dim), Bytes(bytes)});
+}
+
 // ---- work -----------------------------------------------------------------------------------
 
 std::int64_t NodeContext::element_bytes() const { return bytes_per_element(settings_.dtype); }

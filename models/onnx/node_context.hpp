@@ -21,6 +21,33 @@ namespace meshwright::onnx {
 
 class NodeContext;
 
+/// A dimension of a tensor, or one of several that it was made of: `size` steps of `stride`
+/// elements.
+struct TensorDimension {
+  std::int32_t tensor = 0, dim = 0;
+  std::int64_t stride = 1, size = 1;
+  friend auto operator<=>(const TensorDimension&, const TensorDimension&) = default;
+};
+
+/// Dimensions of the inputs and outputs of a node: along which it can be sharded.
+struct DimensionLinks {
+  struct Pair {
+    TensorDimension a, b;
+  };
+  struct Limit {
+    TensorDimension dimension;
+    std::int64_t parts = 1;
+  };
+  struct Statistics {
+    TensorDimension dimension;
+    Bytes bytes;
+  };
+  std::vector<Pair> pairs;              ///< the same: a part of one needs that part of the other
+  std::vector<TensorDimension> summed;  ///< the outputs are sums over this dimension
+  std::vector<Limit> limits;            ///< it has fewer equal parts than elements: heads
+  std::vector<Statistics> statistics;   ///< a part of it needs sums over all of it
+};
+
 /// Tensors that the gradient of a memory-bound operator reads. Factors: inputs of a product of
 /// elements, each for the gradients of the others.
 enum class Saves : std::uint8_t { kNothing, kInputs, kFactors, kOutput };
@@ -49,6 +76,7 @@ struct GraphSettings {
   Dtype dtype = Dtype::kBf16;  ///< of floating-point tensors
   bool is_training = true;
   std::int64_t opset = 0;  ///< version of the standard operators
+  bool links_dimensions = true;
 };
 
 /// What is left of the limits of a graph.
@@ -114,6 +142,21 @@ class NodeContext {
   /// Not trained: running means.
   void exclude_parameter(std::size_t i);
 
+  // ---- dimensions that are the same ----
+  // Those with one element are ignored: every device has them.
+  void link(std::size_t i, std::size_t dim, std::size_t output_dim, std::size_t output = 0);
+  void link_inputs(std::size_t i, std::size_t dim, std::size_t j, std::size_t other_dim);
+  /// By position from the last one, as in broadcasting; `i` and the output.
+  void link_aligned(std::size_t i, std::size_t output = 0);
+  /// The first `count` dimensions of input 0 and output 0.
+  void link_leading(std::size_t count);
+  /// Input 0 and output 0 have the same elements in the same order.
+  void link_reshaped();
+  void sum_over(std::size_t i, std::size_t dim);
+  void limit_parts(std::size_t i, std::size_t dim, std::int64_t parts);
+  void sum_statistics(std::size_t i, std::size_t dim, std::int64_t bytes);
+  const DimensionLinks& links() const { return links_; }
+
   // ---- work ----
   std::int64_t bytes_of_input(std::size_t i) const;
   std::int64_t bytes_of_output(std::size_t i) const;
@@ -147,6 +190,8 @@ class NodeContext {
 
  private:
   GraphTensor& tensor(std::int32_t index) const;
+  TensorDimension dimension(std::int32_t index, std::size_t dim) const;
+  void link(const TensorDimension& a, const TensorDimension& b);
   bool is_factor(std::size_t i) const;
   void spend_bytes(std::int64_t bytes);
   void check_product(const ProductSize& size) const;
@@ -160,6 +205,7 @@ class NodeContext {
   GraphBudget& budget_;
   KernelGraphNode work_;
   std::vector<std::int32_t> saved_;
+  DimensionLinks links_;
 };
 
 /// Of a tensor of known shape; floating-point tensors are stored in `dtype`.

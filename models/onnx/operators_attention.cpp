@@ -40,7 +40,7 @@ namespace {
 
 /// Of opset 23: queries [B, H, T, D] or [B, T, H D], keys and values likewise.
 struct HeadSizes {
-  std::int64_t heads = 1, key_size = 1, value_size = 1;
+  std::int64_t heads = 1, key_value_heads = 1, key_size = 1, value_size = 1;
 };
 HeadSizes head_sizes(const NodeContext& node, bool is_flat) {
   node.require(node.rank(1) == node.rank(0) && node.rank(2) == node.rank(0),
@@ -51,7 +51,10 @@ HeadSizes head_sizes(const NodeContext& node, bool is_flat) {
   const auto width = [&](std::size_t i, std::int64_t count) {
     return std::max<std::int64_t>(1, is_flat ? node.dims(i)[2] / count : node.dims(i)[3]);
   };
-  return {.heads = heads, .key_size = width(0, heads), .value_size = width(2, key_value_heads)};
+  return {.heads = heads,
+          .key_value_heads = key_value_heads,
+          .key_size = width(0, heads),
+          .value_size = width(2, key_value_heads)};
 }
 
 /// A mask that compares positions, for every query.
@@ -69,6 +72,12 @@ void apply_attention(NodeContext& node) {
   Dimensions dims = node.dims(0);
   dims.back() = is_flat ? heads.heads * heads.value_size : heads.value_size;
   node.set_output(std::move(dims));
+  const std::size_t head_axis = is_flat ? 2 : 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    node.link(i, 0, 0);
+    node.link(i, head_axis, head_axis);
+    if (is_flat) node.limit_parts(i, 2, i == 0 ? heads.heads : heads.key_value_heads);
+  }
   const AttentionSize size{.batch = node.dims(0)[0] * heads.heads,
                            .queries = node.dims(0)[is_flat ? 1 : 2],
                            .keys = std::max<std::int64_t>(1, node.dims(1)[is_flat ? 1 : 2]),

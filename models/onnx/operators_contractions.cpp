@@ -91,6 +91,22 @@ bool contains(std::string_view letters, char letter) {
   return letters.find(letter) != std::string_view::npos;
 }
 
+/// Dimensions with the same letter are the same; letters that the result does not have are summed.
+void link_letters(NodeContext& node, const Equation& equation) {
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i)
+    for (std::size_t d = 0; d < equation.inputs[i].size(); ++d) {
+      const char letter = equation.inputs[i][d];
+      const std::size_t place = equation.result.find(letter);
+      if (place != std::string::npos) {
+        node.link(i, d, place);
+        continue;
+      }
+      node.sum_over(i, d);
+      const std::size_t other = i == 0 ? std::string::npos : equation.inputs[0].find(letter);
+      if (other != std::string::npos) node.link_inputs(i, d, 0, other);
+    }
+}
+
 }  // namespace
 
 /// Two terms: a product with the letters of both in its batch, those of one term in its rows or
@@ -104,6 +120,7 @@ void apply_einsum(NodeContext& node) {
     dims.push_back(sizes.at(letter));
   }
   node.set_output(std::move(dims));
+  if (equation.inputs.size() <= 2) link_letters(node, equation);
   if (equation.inputs.size() == 1) return node.memory_bound();
   std::string left = equation.inputs[0];
   for (std::size_t i = 1; i < equation.inputs.size(); ++i) {

@@ -8,11 +8,25 @@
 namespace meshwright::onnx {
 namespace {
 
+/// Without the axes that have changed in number or order: of the same elements all dimensions, else
+/// those that are aligned.
+void link_view(NodeContext& node) {
+  if (!node.has_output(0)) return;
+  if (node.elements(0) == node.output_elements(0)) return node.link_reshaped();
+  if (node.rank(0) == node.output_dims(0).size()) node.link_aligned(0);
+}
+
 /// Reads and writes the elements of the output; the gradient writes that of the whole input.
 void copy_selected(NodeContext& node) {
   std::int64_t out = 0;
   for (std::size_t i = 0; i < node.output_count(); ++i) out += node.bytes_of_output(i);
   node.memory_bound(2 * out, out + node.bytes_of_input(0));
+}
+
+/// The dimensions that keep their size: others mix elements.
+void link_equal(NodeContext& node) {
+  for (std::size_t d = 0; d < node.rank(0); ++d)
+    if (node.dims(0)[d] == node.output_dims(0)[d]) node.link(0, d, d);
 }
 
 struct Slice {
@@ -57,6 +71,8 @@ std::int64_t gathered_axis(const NodeContext& node, std::int64_t index, std::int
 
 void apply_view(NodeContext& node) {
   node.require(node.has_input(0) && node.has_output(0), "a view of nothing");
+  for (std::size_t i = 1; i < node.output_count(); ++i) node.link_aligned(0, i);
+  link_view(node);
   node.share_memory();
 }
 
@@ -82,6 +98,7 @@ void apply_slice(NodeContext& node) {
     dims[axis] = last.count;
   }
   node.set_output(std::move(dims));
+  node.link_aligned(0);
   if (axes.size() == 1) slice_values(node, last);
   node.share_memory();
 }
@@ -101,6 +118,7 @@ void apply_concat(NodeContext& node) {
     node.require(dims[axis] <= kMostElements, "its output has too many elements");
   }
   node.set_output(dims);
+  for (std::size_t i = 0; i < node.input_count(); ++i) node.link_aligned(i);
   if (dims.size() == 1 && dims[0] <= kMostKnownValues && node.values_are_known()) {
     std::vector<double> values;
     for (std::size_t i = 0; i < node.input_count(); ++i)
@@ -129,6 +147,7 @@ void apply_split(NodeContext& node) {
     dims[axis] = (*sizes)[i];
     node.require(dims[axis] >= 0 && dims[axis] <= size - start, "the sizes exceed the dimension");
     node.set_output(i, dims, node.input(0).type);
+    node.link_aligned(0, i);
     node.share_memory(i);
     if (node.input(0).value && dims.size() == 1) {
       const auto from = node.input(0).value->begin() + static_cast<std::ptrdiff_t>(start);
@@ -146,6 +165,10 @@ void apply_gather(NodeContext& node) {
   dims.insert(dims.end(), node.dims(1).begin(), node.dims(1).end());
   dims.insert(dims.end(), node.dims(0).begin() + at + 1, node.dims(0).end());
   node.set_output(std::move(dims));
+  for (std::size_t d = 0; d < node.rank(0); ++d)
+    if (d != axis) node.link(0, d, d < axis ? d : d + node.rank(1) - 1);
+  for (std::size_t d = 0; d < node.rank(1); ++d) node.link(1, d, axis + d);
+  if (node.input(0).is_parameter()) node.sum_over(0, axis);
   if (node.rank(0) == 1 && node.input(0).value && node.input(1).value) {
     std::vector<double> values;
     for (const std::int64_t index : node.known_integers(1))
@@ -199,6 +222,7 @@ void apply_expand(NodeContext& node) {
                   to_text(wanted),
               "check the values of --dim");
   node.set_output(*dims);
+  node.link_aligned(0);
   const std::optional<std::vector<double>>& value = node.input(0).value;
   if (value && value->size() == 1 && node.output_elements(0) <= kMostKnownValues)
     node.set_value(
@@ -236,6 +260,7 @@ void apply_pad(NodeContext& node) {
     dims[node.axis_of(axes[i], dims.size())] += before + after;
   }
   node.set_output(std::move(dims));
+  link_equal(node);
   node.memory_bound();
 }
 
@@ -285,6 +310,7 @@ void apply_resize(NodeContext& node) {
     }
   }
   node.set_output(std::move(dims));
+  link_equal(node);
   node.memory_bound(node.bytes_of_input(0) + node.bytes_of_output(0),
                     node.bytes_of_input(0) + node.bytes_of_output(0));
 }

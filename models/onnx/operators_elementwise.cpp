@@ -79,6 +79,7 @@ void apply_broadcast(NodeContext& node, ElementType type) {
   const Dimensions dims = broadcast_inputs(node);
   node.set_output(0, dims, type);
   if (auto values = fold_elementwise(node, dims)) node.set_value(0, std::move(*values));
+  for (std::size_t i = 0; i < node.input_count(); ++i) node.link_aligned(i);
   node.memory_bound();
 }
 
@@ -110,6 +111,7 @@ void apply_cast(NodeContext& node) {
   const bool is_like = node.node().operation == "CastLike";
   const auto type = is_like ? node.input(1).type : static_cast<ElementType>(node.integer("to", 1));
   node.set_output(0, node.dims(0), type);
+  node.link_aligned(0);
   if (node.input(0).value) {
     std::vector<double> values = *node.input(0).value;
     if (is_integer(type))
@@ -136,6 +138,7 @@ void apply_dequantize(NodeContext& node) {
 
 void apply_identity(NodeContext& node) {
   node.set_output(node.dims(0));
+  node.link_aligned(0);
   if (node.input(0).value) node.set_value(0, *node.input(0).value);
   node.share_memory();
 }
@@ -144,6 +147,8 @@ void apply_identity(NodeContext& node) {
 void apply_dropout(NodeContext& node) {
   node.set_output(node.dims(0));
   node.set_output(1, node.dims(0), ElementType::kBool);
+  node.link_aligned(0);
+  node.link_aligned(0, 1);
   const bool drops = node.has_input(2) && node.input(2).value && !node.input(2).value->empty() &&
                      node.input(2).value->front() != 0;
   if (!drops) return node.share_memory();

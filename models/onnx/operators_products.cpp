@@ -51,6 +51,33 @@ void add_convolution(NodeContext& node, const ProductSize& size) {
   node.bias_gradient(2);
 }
 
+/// The dimensions of a product of rows, columns and depth, by inputs 0 and 1, and output 0.
+void link_product(NodeContext& node, std::size_t depth_a, std::size_t columns_b,
+                  std::size_t depth_b) {
+  const std::size_t last = node.output_dims(0).size() - 1;
+  node.link(1, columns_b, last);
+  node.link(2, node.has_input(2) && node.rank(2) > 0 ? node.rank(2) - 1 : 0, last);
+  node.link_inputs(0, depth_a, 1, depth_b);
+  node.sum_over(0, depth_a);
+}
+
+/// A channel of the output belongs to one of the weights, and one of the bias.
+void link_channels(NodeContext& node, std::size_t output_weights, std::size_t input_weights,
+                   std::int64_t groups) {
+  node.link(0, 0, 0);
+  if (groups > 1) {  // of one channel each, as far as they can be divided
+    if (groups != node.dims(0)[1] || node.dims(0)[1] != node.output_dims(0)[1]) return;
+    node.link(0, 1, 1);
+    node.link(1, 0, 1);
+    node.link(2, 0, 1);
+    return;
+  }
+  node.link(1, output_weights, 1);
+  node.link(2, 0, 1);
+  node.link_inputs(0, 1, 1, input_weights);
+  node.sum_over(0, 1);
+}
+
 }  // namespace
 
 // ---- matrices -------------------------------------------------------------------------------
@@ -70,6 +97,14 @@ void apply_matmul(NodeContext& node) {
   if (!is_row) dims.push_back(size.m);
   if (!is_column) dims.push_back(size.n);
   node.set_output(std::move(dims));
+  if (!is_row && !is_column) {
+    link_product(node, node.rank(0) - 1, node.rank(1) - 1, node.rank(1) - 2);
+    const std::size_t rank = node.output_dims(0).size();
+    node.link(0, node.rank(0) - 2, rank - 2);
+    for (std::size_t back = 3; back <= rank; ++back)
+      for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+        if (back <= node.rank(i)) node.link(i, node.rank(i) - back, rank - back);
+  }
   const bool shares_right = product_of(batch_b) == 1;
   (shares_right ? size.m : size.batch) *= product_of(*batch);
   node.product(size);
@@ -85,6 +120,8 @@ void apply_gemm(NodeContext& node) {
                          .k = node.dims(0)[transposes_a ? 0 : 1]};
   if (size.k != node.dims(1)[transposes_b ? 1 : 0]) refuse_shapes(node, "multiplied");
   node.set_output({size.m, size.n});
+  link_product(node, transposes_a ? 0 : 1, transposes_b ? 0 : 1, transposes_b ? 1 : 0);
+  node.link(0, transposes_a ? 1 : 0, 0);
   node.product(size);
   node.bias_gradient(2);
 }
@@ -96,6 +133,8 @@ void apply_linear(NodeContext& node) {
   Dimensions dims = node.dims(0);
   dims.back() = columns;
   node.set_output(std::move(dims));
+  link_product(node, node.rank(0) - 1, 0, 1);
+  node.link_leading(node.rank(0) - 1);
   const std::int64_t rows = node.elements(0) / std::max<std::int64_t>(1, depth);
   node.product({.m = rows, .n = columns, .k = depth});
   node.bias_gradient(2);
@@ -168,6 +207,7 @@ void apply_conv(NodeContext& node) {
   Dimensions dims{x[0], weights[0]};
   dims.insert(dims.end(), counts.begin(), counts.end());
   node.set_output(std::move(dims));
+  link_channels(node, 0, 1, groups);
   add_convolution(node, {.batch = groups,
                          .m = node.output_elements(0) / std::max<std::int64_t>(1, weights[0]),
                          .n = weights[0] / groups,
@@ -202,6 +242,7 @@ void apply_conv_transpose(NodeContext& node) {
     dims.push_back(given >= 0 ? given : is_same ? stride * x[i + 2] : size);
   }
   node.set_output(std::move(dims));
+  link_channels(node, 1, 0, groups);
   const std::int64_t channels = x[1] / groups;
   add_convolution(node, {.batch = groups,
                          .m = node.elements(0) / std::max<std::int64_t>(1, x[1]),

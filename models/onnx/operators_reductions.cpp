@@ -8,18 +8,23 @@ namespace meshwright::onnx {
 namespace {
 
 /// The shape without the axes, or with 1 in their place.
-Dimensions reduced(const NodeContext& node, const std::optional<std::vector<std::int64_t>>& axes,
-                   bool keeps) {
+void set_reduced(NodeContext& node, const std::optional<std::vector<std::int64_t>>& axes,
+                 bool keeps, ElementType type) {
   std::vector<bool> is_reduced(node.rank(0), !axes);
   if (axes)
     for (const std::int64_t axis : *axes) is_reduced[node.axis_of(axis, node.rank(0))] = true;
   Dimensions dims;
-  for (std::size_t i = 0; i < node.rank(0); ++i)
+  std::vector<std::size_t> place(node.rank(0));
+  for (std::size_t i = 0; i < node.rank(0); ++i) {
+    place[i] = dims.size();
     if (!is_reduced[i])
       dims.push_back(node.dims(0)[i]);
     else if (keeps)
       dims.push_back(1);
-  return dims;
+  }
+  node.set_output(0, std::move(dims), type);
+  for (std::size_t i = 0; i < node.rank(0); ++i)
+    if (!is_reduced[i]) node.link(0, i, place[i]);
 }
 
 /// Of all elements of a vector, which is how sizes are computed from shapes.
@@ -73,14 +78,14 @@ void apply_reduction(NodeContext& node) {
   std::optional<std::vector<std::int64_t>> axes = node.integers_of_input_or_attribute(1, "axes");
   if (axes && axes->empty()) axes.reset();
   if (!axes && node.integer("noop_with_empty_axes", 0) != 0) return apply_identity(node);
-  node.set_output(reduced(node, axes, keeps));
+  set_reduced(node, axes, keeps, node.input(0).type);
   fold_reduction(node);
   node.memory_bound();
 }
 
 void apply_arg_reduction(NodeContext& node) {
   const std::vector<std::int64_t> axis{node.integer("axis", 0)};
-  node.set_output(0, reduced(node, axis, node.integer("keepdims", 1) != 0), ElementType::kInt64);
+  set_reduced(node, axis, node.integer("keepdims", 1) != 0, ElementType::kInt64);
   node.memory_bound();
 }
 
@@ -98,8 +103,20 @@ void apply_top_k(NodeContext& node) {
   node.memory_bound();
 }
 
+/// Devices that have parts of its rows need their maxima and sums. Before opset 13 a row had all
+/// dimensions from the axis on.
 void apply_softmax(NodeContext& node) {
+  constexpr std::int64_t kOneAxis = 13;
   node.set_output(node.dims(0));
+  const bool has_one_axis = node.settings().opset == 0 || node.settings().opset >= kOneAxis;
+  const auto rank = static_cast<std::int64_t>(node.rank(0));
+  std::int64_t axis = node.integer("axis", has_one_axis ? -1 : 1);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) axis = rank;
+  const auto place = static_cast<std::size_t>(axis);
+  node.link_leading(has_one_axis ? node.rank(0) : place);
+  if (has_one_axis && axis < rank && node.dims(0)[place] > 0)
+    node.sum_statistics(0, place, node.elements(0) / node.dims(0)[place] * kFloat32Bytes);
   node.memory_bound();
 }
 
@@ -112,6 +129,7 @@ void apply_row_norm(NodeContext& node) {
   node.set_output(node.dims(0));
   for (std::size_t i = 1; i < node.output_count(); ++i)
     node.set_output(i, statistics, ElementType::kFloat);
+  node.link_leading(axis);
   const bool has_mean = node.rule().routine == Routine::kLayerNorm;
   normalize(node, rows.count, has_mean ? 2 : 1, 1);
 }
@@ -124,6 +142,8 @@ void apply_batch_norm(NodeContext& node) {
   node.set_output(node.dims(0));
   for (std::size_t i = 1; i < node.output_count(); ++i)
     node.set_output(i, node.dims(3), node.input(3).type);
+  if (node.rank(0) > 1)
+    for (std::size_t i = 0; i < 3; ++i) node.link(i, i == 0 ? 1 : 0, 1);
   const std::int64_t channels = node.rank(0) > 1 ? node.dims(0)[1] : 1;
   normalize(node, channels, 2, node.settings().is_training ? 2 : 1);
 }
@@ -135,6 +155,7 @@ void apply_channel_norm(NodeContext& node) {
   const std::int64_t groups = node.integer("num_groups", node.dims(0)[1]);
   node.require(groups >= 1 && groups <= std::max<std::int64_t>(1, node.dims(0)[1]),
                "the number of groups is out of range");
+  node.link_leading(1);
   normalize(node, node.dims(0)[0] * groups, 2, 2);
 }
 
@@ -147,6 +168,7 @@ void apply_pool(NodeContext& node) {
   dims.insert(dims.end(), counts.begin(), counts.end());
   node.set_output(dims);
   node.set_output(1, dims, ElementType::kInt64);
+  node.link_leading(2);
   const std::int64_t in = node.bytes_of_input(0), out = node.bytes_of_output(0);
   // Maxima are found again by an index of 8 bytes each, as in PyTorch.
   constexpr std::int64_t kIndexBytes = 8;
@@ -162,6 +184,7 @@ void apply_global_pool(NodeContext& node) {
   dims[0] = node.dims(0)[0];
   dims[1] = node.dims(0)[1];
   node.set_output(std::move(dims));
+  node.link_leading(2);
   node.memory_bound();
 }
 
@@ -170,6 +193,8 @@ namespace {
 void set_loss(NodeContext& node) {
   const bool is_mean = node.text("reduction", "mean") != "none";
   node.set_output(0, is_mean ? Dimensions{} : node.dims(1), node.input(0).type);
+  // Devices with parts of the classes add up what each finds of the labels.
+  if (node.rank(0) > 1) node.sum_over(0, 1);
 }
 
 }  // namespace
@@ -187,6 +212,7 @@ void apply_loss(NodeContext& node) {
   constexpr int kForwardSweeps = 3;
   set_loss(node);
   node.set_output(1, node.dims(0), node.input(0).type);
+  if (node.rank(0) > 1) node.sum_statistics(0, 1, node.elements(1) * kFloat32Bytes);
   const std::int64_t bytes = node.elements(0) * (node.element_bytes() + kFloat32Bytes);
   Kernel made = node.kernel(KernelKind::kMemoryBound, Phase::kForward);
   made.memory_traffic = Bytes(bytes);

@@ -15,6 +15,7 @@ void set_shape(NodeContext& node, Dimensions dims) {
         "a tensor of the shape " + to_text(node.dims(0)) + " cannot get the shape " + to_text(dims),
         "check the values of --dim: the model may have fixed sizes");
   node.set_output(std::move(dims));
+  node.link_reshaped();
   if (node.input(0).value) node.set_value(0, *node.input(0).value);
 }
 
@@ -126,6 +127,7 @@ void apply_transpose(NodeContext& node) {
   const bool keeps_order = std::ranges::count_if(dims, is_wide) <= 1;
   if (keeps_order) return set_view(node, std::move(dims));
   node.set_output(std::move(dims));
+  for (std::size_t d = 0; d < rank; ++d) node.link(0, node.axis_of(order[d], rank), d);
   node.share_memory_transposed();
 }
 

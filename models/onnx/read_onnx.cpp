@@ -9,6 +9,7 @@
 #include "models/onnx/causal_masks.hpp"
 #include "models/onnx/fuse_kernels.hpp"
 #include "models/onnx/kernel_graph_reader.hpp"
+#include "models/onnx/kernel_units.hpp"
 #include "models/onnx/node_order.hpp"
 #include "models/onnx/operators.hpp"
 #include "models/text/printable_text.hpp"
@@ -19,6 +20,9 @@ namespace {
 
 /// Parameters of a tensor that is put together from more of them are not followed.
 constexpr std::size_t kMostJoinedParameters = 64;
+
+/// Larger graphs have no tensor parallelism.
+constexpr std::size_t kMostShardedNodes = 16'384;
 
 /// More than weights, gradients and optimizer state take per parameter.
 constexpr double kStateBytes = 32;
@@ -58,7 +62,7 @@ class KernelGraphReader {
   bool is_constant(std::size_t node) const;
   void set_constant(std::size_t node);
   void add_work(std::size_t node, const NodeContext& context);
-  void fuse();
+  std::vector<KernelUnit> fuse();
   void add_saved_tensors();
   void add_edges();
 
@@ -84,6 +88,7 @@ KernelGraphReader::KernelGraphReader(const Graph& graph, const std::string& wher
   settings_.where = where;
   settings_.dtype = options.dtype;
   settings_.is_training = options.is_training;
+  settings_.links_dimensions = options.is_training && graph.nodes.size() <= kMostShardedNodes;
   if (const auto found = graph.opsets.find(""); found != graph.opsets.end())
     settings_.opset = found->second;
 }
@@ -380,10 +385,11 @@ void KernelGraphReader::add_work(std::size_t v, const NodeContext& context) {
                            .rule = &context.rule(),
                            .inputs = inputs_[v],
                            .outputs = outputs_[v],
-                           .saved = context.saved_tensors()});
+                           .saved = context.saved_tensors(),
+                           .links = context.links()});
 }
 
-void KernelGraphReader::fuse() {
+std::vector<KernelUnit> KernelGraphReader::fuse() {
   KernelNodes nodes{.nodes = std::move(result_nodes_),
                     .tensors = std::move(tensors_),
                     .producer = {},
@@ -395,9 +401,12 @@ void KernelGraphReader::fuse() {
   for (const DeclaredTensor& output : graph_.outputs)
     if (const auto found = index_.find(output.name); found != index_.end())
       nodes.is_graph_output[static_cast<std::size_t>(found->second)] = true;
-  fuse_kernels(nodes, settings_);
+  if (options_.fuses_kernels) fuse_kernels(nodes, settings_);
+  std::vector<KernelUnit> units;
+  if (settings_.links_dimensions) units = kernel_units(nodes, settings_.dtype);
   result_nodes_ = std::move(nodes.nodes);
   tensors_ = std::move(nodes.tensors);
+  return units;
 }
 
 /// Saved tensors belong to the nodes that compute them, and saved inputs of the graph to their
@@ -433,7 +442,8 @@ void KernelGraphReader::add_edges() {
       edges_.push_back({.source = result_[static_cast<std::size_t>(tensor.producer)],
                         .target = static_cast<std::int32_t>(n),
                         .tensor = input,
-                        .bytes = bytes_of(tensor, settings_.dtype)});
+                        .bytes = bytes_of(tensor, settings_.dtype),
+                        .has_gradient = tensor.needs_gradient});
     }
   }
 }
@@ -454,10 +464,11 @@ KernelsAndTensors KernelGraphReader::read() {
   if (result_nodes_.empty())
     throw InputError({settings_.where, "no operator depends on an input",
                       "give a graph with at least one operator and one input"});
-  if (options_.fuses_kernels) fuse();
+  std::vector<KernelUnit> units = fuse();
   add_saved_tensors();
   add_edges();
-  KernelGraph kernels{.nodes = {}, .edges = std::move(edges_), .dtype = options_.dtype};
+  KernelGraph kernels{
+      .nodes = {}, .edges = std::move(edges_), .dtype = options_.dtype, .units = std::move(units)};
   for (KernelNode& node : result_nodes_) kernels.nodes.push_back(std::move(node.work));
   return {std::move(kernels), std::move(tensors_)};
 }

@@ -1,7 +1,11 @@
 #include "planner/partition/graph_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
+#include <utility>
+
+#include "planner/partition/shard_graph.hpp"
 
 namespace meshwright {
 namespace {
@@ -38,42 +42,120 @@ std::int64_t simulated_passes(const TrainingPartition& training) {
          training.problem.microbatches;
 }
 
+namespace {
+
+/// Plans with groups of `tensor` tensor-parallel devices.
+class GraphPlanner {
+ public:
+  GraphPlanner(const KernelGraph& graph, const Cluster& cluster, const CostModel& cost,
+               const std::string& where, const std::function<bool()>& stop)
+      : whole_(graph), cluster_(cluster), cost_(cost), where_(where), stop_(stop) {}
+
+  void add_plans(const GraphDevices& devices) { add_plans(whole_, {}, 1, devices); }
+
+  /// Every device has as little of the weights as possible only if nothing else fits.
+  void add_tensor_parallel_plans(GraphDevices devices, int tensor) {
+    const int groups_per_node = std::max(1, node_of(cluster_, DeviceId(0)).device_count / tensor);
+    ShardingRequest request{.group = {.devices = tensor, .groups_per_node = groups_per_node},
+                            .microbatches = devices.microbatches};
+    devices.count /= tensor;
+    devices.flows_per_node = tensor;
+    for (const bool shards_parameters : {false, true}) {
+      request.shards_parameters = shards_parameters;
+      ShardedGraph sharded = shard_graph(whole_, cost_, request);
+      const bool is_sharded = std::ranges::any_of(
+          sharded.sharding, [](std::int32_t each) { return each != kReplicated; });
+      const std::size_t before = plans_.size();
+      if (is_sharded) add_plans(sharded.graph, sharded.sharding, tensor, devices);
+      if (plans_.size() > before || (stop_ && stop_())) return;
+    }
+  }
+
+  std::vector<GraphPlan> take() {
+    std::ranges::stable_sort(plans_, {}, [](const GraphPlan& plan) {
+      return std::tuple(plan.prediction.evaluation.step_time, plan.training.partition.stages.size(),
+                        plan.tensor, plan.zero);
+    });
+    return std::move(plans_);
+  }
+
+ private:
+  void add_plans(const KernelGraph& graph, const std::vector<std::int32_t>& sharding, int tensor,
+                 const GraphDevices& devices) {
+    for (int pipelines = 1; pipelines <= devices.count; ++pipelines) {
+      if (devices.count % pipelines != 0 || devices.microbatches % pipelines != 0) continue;
+      if (stop_ && stop_()) return;
+      GraphDevices of_pipeline = devices;
+      of_pipeline.count /= pipelines;
+      of_pipeline.microbatches /= pipelines;
+      auto priced = price_training(graph, cost_, of_pipeline, where_);
+      auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+      if (!partition && pipelines > 1) {
+        of_pipeline.shards = pipelines;
+        priced = price_training(graph, cost_, of_pipeline, where_);
+        partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
+      }
+      if (!partition) continue;
+      GraphPlan plan{.is_exact = priced.is_exact,
+                     .training = copies_of(expand(graph, priced, *partition), pipelines),
+                     .tensor = tensor,
+                     .sharding = sharding,
+                     .prediction = {}};
+      if (simulated_passes(plan.training) > kMostSimulatedPasses || is_known(plan)) continue;
+      for (const int zero : levels_of(plan.training)) {
+        plan.zero = zero;
+        plan.prediction = predict_partition({.graph = graph,
+                                             .priced = priced,
+                                             .training = plan.training,
+                                             .cluster = cluster_,
+                                             .reserved = devices.reserved,
+                                             .zero = zero,
+                                             .tensor = tensor,
+                                             .whole = &whole_},
+                                            cost_);
+        if (fits_in_memory(plan.prediction.evaluation)) plans_.push_back(plan);
+      }
+    }
+  }
+
+  bool is_known(const GraphPlan& plan) const {
+    return std::ranges::any_of(plans_, [&](const GraphPlan& other) {
+      return other.tensor == plan.tensor && are_equal(other.training, plan.training);
+    });
+  }
+
+  const KernelGraph& whole_;
+  const Cluster& cluster_;
+  const CostModel& cost_;
+  const std::string& where_;
+  const std::function<bool()>& stop_;
+  std::vector<GraphPlan> plans_;
+};
+
+/// Groups are within a node.
+std::vector<int> tensor_degrees(const KernelGraph& graph, const Cluster& cluster,
+                                const GraphDevices& devices) {
+  const int of_node = node_of(cluster, DeviceId(0)).device_count;
+  std::vector<int> degrees;
+  for (int tensor = 2; tensor <= std::min(of_node, devices.count); ++tensor) {
+    const bool is_asked =
+        devices.tensor ? *devices.tensor == tensor : std::has_single_bit(unsigned(tensor));
+    if (is_asked && !graph.units.empty() && devices.count % tensor == 0 && of_node % tensor == 0)
+      degrees.push_back(tensor);
+  }
+  return degrees;
+}
+
+}  // namespace
+
 std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& cluster,
                                   const CostModel& cost, const GraphDevices& devices,
                                   const std::string& where, const std::function<bool()>& stop) {
-  std::vector<GraphPlan> plans;
-  for (int pipelines = 1; pipelines <= devices.count; ++pipelines) {
-    if (devices.count % pipelines != 0 || devices.microbatches % pipelines != 0) continue;
-    if (stop && stop()) break;
-    GraphDevices of_pipeline = devices;
-    of_pipeline.count /= pipelines;
-    of_pipeline.microbatches /= pipelines;
-    auto priced = price_training(graph, cost, of_pipeline, where);
-    auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
-    if (!partition && pipelines > 1) {
-      of_pipeline.shards = pipelines;
-      priced = price_training(graph, cost, of_pipeline, where);
-      partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
-    }
-    if (!partition) continue;
-    const TrainingPartition training = copies_of(expand(graph, priced, *partition), pipelines);
-    if (simulated_passes(training) > kMostSimulatedPasses) continue;
-    if (std::ranges::any_of(
-            plans, [&](const GraphPlan& other) { return are_equal(other.training, training); }))
-      continue;
-    for (const int zero : levels_of(training)) {
-      GraphPlan plan{
-          .is_exact = priced.is_exact, .training = training, .zero = zero, .prediction = {}};
-      plan.prediction =
-          predict_partition({graph, priced, training, cluster, devices.reserved, zero}, cost);
-      if (fits_in_memory(plan.prediction.evaluation)) plans.push_back(std::move(plan));
-    }
-  }
-  std::ranges::stable_sort(plans, {}, [](const GraphPlan& plan) {
-    return std::tuple(plan.prediction.evaluation.step_time, plan.training.partition.stages.size(),
-                      plan.zero);
-  });
-  return plans;
+  GraphPlanner planner(graph, cluster, cost, where, stop);
+  if (devices.tensor.value_or(1) == 1) planner.add_plans(devices);
+  for (const int tensor : tensor_degrees(graph, cluster, devices))
+    planner.add_tensor_parallel_plans(devices, tensor);
+  return planner.take();
 }
 
 }  // namespace meshwright

@@ -10,9 +10,11 @@
 namespace meshwright {
 
 struct GraphPlan {
-  bool is_exact = true;  ///< see PricedKernelGraph
-  TrainingPartition training;
-  int zero = 0;  ///< see LoweredPartition
+  bool is_exact = true;                     ///< see PricedKernelGraph
+  TrainingPartition training;               ///< of one device of each tensor-parallel group
+  int tensor = 1;                           ///< devices of a group
+  std::vector<std::int32_t> sharding = {};  ///< see ShardedGraph; empty: no tensor parallelism
+  int zero = 0;                             ///< see LoweredPartition
   Prediction prediction;
 };
 
@@ -20,8 +22,9 @@ struct GraphPlan {
 /// stages. For every number of pipelines that divides devices and micro-batches there is one: the
 /// partition with the fastest slowest stage on the devices of one pipeline, whose stages have that
 /// many times as many replicas, and shard their state as in ZeRO or not. One pipeline per device is
-/// data parallelism. Ends early if `stop`
-/// returns true. Partitions with more than kMostSimulatedPasses forward and backward passes are
+/// data parallelism. The same with groups of 2, 4, … tensor-parallel devices of a node instead of
+/// devices, as far as the graph says how its kernels can be sharded. Ends early if `stop` returns
+/// true. Partitions with more than kMostSimulatedPasses forward and backward passes are
 /// left out.
 std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& cluster,
                                   const CostModel& cost, const GraphDevices& devices,

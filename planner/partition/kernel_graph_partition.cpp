@@ -86,7 +86,8 @@ NodeGroups group_views(const KernelGraph& graph) {
     if (node.fused_into >= 0) continue;
     const bool is_view = node.forward.empty() && node.backward.empty() && inputs[v] == 1 &&
                          node.output == input[v]->bytes && node.saved == Bytes(0) &&
-                         node.parameters == 0 && node.tied.empty();
+                         node.parameters == 0 && node.tied.empty() &&
+                         node.forward_collectives.empty() && node.backward_collectives.empty();
     groups.group[v] = is_view ? groups.group[to_index(input[v]->source)]
                               : static_cast<std::int32_t>(groups.count++);
     if (!is_view) continue;
@@ -202,6 +203,15 @@ Seconds work_bound(const ReplicationProblem& problem) {
   return work / problem.devices;
 }
 
+/// As far as collectives are not hidden behind kernels.
+Seconds backward_time(const KernelGraphNode& node, const CostModel& cost) {
+  if (node.backward_collectives.empty()) return time_of(node.backward, cost);
+  Ticks sum;
+  for (const Ticks step : price_steps({.name = {}, .steps = backward_steps(node)}, cost))
+    sum += step;
+  return to_seconds(sum);
+}
+
 }  // namespace
 
 Strategy trained_in(Dtype dtype) {
@@ -213,6 +223,12 @@ Strategy trained_in(Dtype dtype) {
 Seconds time_of(const std::vector<Kernel>& kernels, const CostModel& cost) {
   Seconds sum;
   for (const Kernel& kernel : kernels) sum += cost.time_of(kernel);
+  return sum;
+}
+
+Seconds time_of(const std::vector<Collective>& collectives, const CostModel& cost) {
+  Seconds sum;
+  for (const Collective& collective : collectives) sum += cost.time_of(collective);
   return sum;
 }
 
@@ -257,8 +273,8 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
                                                      const std::string& where) {
   std::vector<Seconds> forward, backward, times;
   for (const KernelGraphNode& node : graph.nodes) {
-    forward.push_back(time_of(node.forward, cost));
-    backward.push_back(time_of(node.backward, cost));
+    forward.push_back(time_of(node.forward, cost) + time_of(node.forward_collectives, cost));
+    backward.push_back(backward_time(node, cost));
     times.push_back(2 * forward.back() + backward.back());
   }
   check_times(times, where);

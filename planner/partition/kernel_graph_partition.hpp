@@ -15,11 +15,12 @@ namespace meshwright {
 
 struct GraphDevices {
   int count = 1;
-  Bytes memory = {};           ///< of each
-  Bytes reserved = {};         ///< part of `memory`: CUDA context, communicators
-  bool crosses_nodes = false;  ///< stages may be on different nodes
-  int flows_per_node = 1;      ///< messages that leave a node at the same time
-  int microbatches = 1;        ///< per batch; training
+  Bytes memory = {};               ///< of each
+  Bytes reserved = {};             ///< part of `memory`: CUDA context, communicators
+  bool crosses_nodes = false;      ///< stages may be on different nodes
+  int flows_per_node = 1;          ///< messages that leave a node at the same time
+  int microbatches = 1;            ///< per batch; training
+  std::optional<int> tensor = {};  ///< tensor-parallel degree of plan_graph(); absent: all
   int shards = 1;  ///< devices that share weights, gradients and optimizer state of one; training
 };
 
@@ -49,8 +50,8 @@ PartitionProblem price_inference(const KernelGraph& graph, const CostModel& cost
 /// gradients and AdamW's state, divided by GraphDevices::shards. Fused nodes are in one group.
 /// Variants: a node that saves more than its inputs can be recomputed from them. An output with
 /// several readers is passed on from one to the next, in the order of the nodes, so that a stage of
-/// consecutive readers receives it once; a view of it is not sent as well. Tensor-parallel
-/// degree 1. Weight updates are not priced. Tied weights count at each node that reads them.
+/// consecutive readers receives it once; a view of it is not sent as well. Weight updates are not
+/// priced. Tied weights count at each node that reads them.
 PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
                                                      const CostModel& cost,
                                                      const GraphDevices& devices,
@@ -76,5 +77,6 @@ Strategy trained_in(Dtype dtype);
 
 /// Sum of the times of kernels.
 Seconds time_of(const std::vector<Kernel>& kernels, const CostModel& cost);
+Seconds time_of(const std::vector<Collective>& collectives, const CostModel& cost);
 
 }  // namespace meshwright

@@ -69,8 +69,9 @@ class PartitionLowering {
   void add_rank(std::size_t stage, int replica) {
     const auto rank = static_cast<std::int32_t>(folded_.graph.ranks.size());
     RankInfo info;
-    info.rank = RankId(rank);
-    info.device = DeviceId(rank);
+    info.rank = RankId(rank * partition_.tensor);
+    info.device = DeviceId(rank * partition_.tensor);
+    info.multiplicity = partition_.tensor;
     info.coordinate = {.pipeline = static_cast<int>(stage), .data = replica};
     const std::int64_t parameters = tasks_[stage].works.parameters;
     const std::int64_t share = share_of(stage, parameters);
@@ -96,7 +97,17 @@ class PartitionLowering {
     const std::int64_t share = share_of(s, parameters);
     tasks.update = append_work(
         folded_.graph,
-        partition_update_work(strategy_, share, is_sharded() ? share : parameters, folded_.graph));
+        partition_update_work(strategy_, share, is_sharded() ? share : parameters,
+                              sum_of_gradients(tasks.works.summed_parameters), folded_.graph));
+  }
+
+  std::optional<Collective> sum_of_gradients(std::int64_t parameters) const {
+    if (parameters == 0) return std::nullopt;
+    Collective sum;
+    sum.axis = Axis::kTensor;
+    sum.bytes = Bytes(state_.gradients * parameters);
+    sum.group = {.ranks = partition_.tensor};
+    return sum;
   }
 
   WorkId collective_work(std::size_t s, CollectiveKind kind, Bytes bytes) {
@@ -315,8 +326,12 @@ class PartitionLowering {
   GroupShape shape_of(std::size_t s) const {
     std::set<std::int32_t> nodes;
     for (int r = 0; r < stages_[s].data; ++r)
-      nodes.insert(node_index_of(partition_.cluster, DeviceId(tasks_[s].first_rank + r)).value);
-    return {.ranks = stages_[s].data, .nodes = static_cast<int>(nodes.size())};
+      nodes.insert(node_index_of(partition_.cluster,
+                                 DeviceId((tasks_[s].first_rank + r) * partition_.tensor))
+                       .value);
+    return {.ranks = stages_[s].data,
+            .nodes = static_cast<int>(nodes.size()),
+            .groups_per_node = partition_.tensor};
   }
 
   void append_step_end(std::size_t s) {
@@ -397,10 +412,11 @@ Prediction predict_partition(const LoweredPartition& partition, const CostModel&
   prediction.prices = price_works(prediction.graph.parts, prediction.graph.works, cost);
   prediction.times = simulate(prediction.graph, prediction.prices);
   const ReplicationProblem& problem = partition.training.problem;
+  const KernelGraph& whole = partition.whole != nullptr ? *partition.whole : partition.graph;
   const auto ranks = static_cast<std::int64_t>(prediction.graph.ranks.size());
-  JobFacts facts{.model_flops_per_step = problem.microbatches * product_flops(partition.graph),
+  JobFacts facts{.model_flops_per_step = problem.microbatches * product_flops(whole),
                  .tokens_per_step = problem.microbatches,
-                 .job_ranks = ranks,
+                 .job_ranks = ranks * partition.tensor,
                  .device_peak = {},
                  .memory_capacity = problem.device_memory + partition.reserved};
   for (const RankInfo& rank : prediction.graph.ranks)

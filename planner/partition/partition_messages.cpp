@@ -87,7 +87,8 @@ WorkId PartitionMessages::work_of(const Task& task, Bytes bytes, bool crosses_no
   if (is_new) {
     Work work;
     work.kind = task.kind;
-    work.transfer = {.bytes = bytes, .crosses_nodes = crosses_nodes};
+    work.transfer = {
+        .bytes = bytes, .crosses_nodes = crosses_nodes, .flows_per_node = partition_.tensor};
     known->second = append_work(folded_.graph, std::move(work));
   }
   return known->second;
@@ -100,7 +101,7 @@ Task PartitionMessages::task_of(TaskKind kind, std::size_t message, const Partit
   const std::array<std::int32_t, 2> ranks{rank_of(to_index(m.source), pass.microbatch),
                                           rank_of(to_index(m.target), pass.microbatch)};
   const auto node_of_rank = [&](std::int32_t rank) {
-    return node_index_of(partition_.cluster, DeviceId(rank));
+    return node_index_of(partition_.cluster, DeviceId(rank * partition_.tensor));
   };
   Task task;
   task.kind = kind;

@@ -77,6 +77,7 @@ class StageReader {
     for (const std::int32_t each : stage_.nodes) {
       const std::size_t unit = unit_of_[each];
       works_.parameters += node(each).parameters;
+      works_.summed_parameters += node(each).summed_parameters;
       works_.units[unit].parameters += node(each).parameters;
       for (const TiedParameters& tied : node(each).tied) {
         const auto owner = unit_of_.find(tied.owner);
@@ -100,21 +101,21 @@ class StageReader {
     return partition_.training.problem.nodes[to_index(index)].degrees.front().variants;
   }
 
-  void append(Work& work, const std::string& name, const std::vector<Kernel>& kernels,
+  void append(Work& work, const std::string& name, const std::vector<Step>& added,
               bool recompute = false) {
-    if (kernels.empty()) return;
+    if (added.empty()) return;
     if (work.parts.empty() ||
         graph_.parts[to_index(work.parts.back().part)].recompute != recompute) {
       work.parts.push_back({static_cast<std::int32_t>(graph_.parts.size()), 1});
       graph_.parts.push_back({.name = name, .steps = {}, .recompute = recompute});
     }
     auto& steps = graph_.parts[to_index(work.parts.back().part)].steps;
-    steps.insert(steps.end(), kernels.begin(), kernels.end());
+    steps.insert(steps.end(), added.begin(), added.end());
   }
 
   void append_forward() {
     for (const std::int32_t each : stage_.nodes)
-      append(works_.units[unit_of_[each]].forward, node(each).name, node(each).forward);
+      append(works_.units[unit_of_[each]].forward, node(each).name, forward_steps(node(each)));
     // The saved tensors of a group are held from its last node on.
     for (const auto& [group, nodes] : members_) {
       StageUnit& unit = works_.units[unit_of_[nodes.back()]];
@@ -132,12 +133,12 @@ class StageReader {
       const std::vector<std::int32_t>& nodes = members_[group];
       if (*each == nodes.back() && variant_[group] > 0) {
         for (const std::int32_t again : nodes)
-          append(work, node(again).name, node(again).forward, true);
+          append(work, node(again).name, forward_steps(node(again)), true);
         const std::vector<NodeVariant>& variants = variants_of(nodes.front());
         Bytes& working = work.transient[MemoryClass::kWorking];
         working = std::max(working, variants[variant_[group]].memory - variants[0].memory);
       }
-      append(work, node(*each).name, node(*each).backward);
+      append(work, node(*each).name, backward_steps(node(*each)));
     }
   }
 
@@ -175,10 +176,15 @@ Work whole_pass(const std::vector<StageUnit>& units, bool is_forward) {
 }
 
 Work partition_update_work(const Strategy& strategy, std::int64_t updated, std::int64_t held,
-                           TaskGraph& graph) {
+                           const std::optional<Collective>& sum, TaskGraph& graph) {
   const std::int64_t traffic =
       updated * (kNormAndClipBytes + update_bytes(strategy)) + held * gradient_bytes(strategy);
-  return update_work(updated, traffic, strategy.dtype, /*on_host=*/false, graph.parts);
+  Work work = update_work(updated, traffic, strategy.dtype, /*on_host=*/false, graph.parts);
+  if (sum) {
+    std::vector<Step>& steps = graph.parts[to_index(work.parts.front().part)].steps;
+    steps.insert(steps.begin(), *sum);
+  }
+  return work;
 }
 
 }  // namespace meshwright

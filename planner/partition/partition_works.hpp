@@ -2,6 +2,7 @@
 /// update of their weights.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/graph/task_graph.hpp"
@@ -20,6 +21,7 @@ struct StageUnit {
 struct PartitionStageWorks {
   std::vector<StageUnit> units;
   std::int64_t parameters = 0;
+  std::int64_t summed_parameters = 0;  ///< see KernelGraphNode
 };
 
 /// Of stage `s`. Appends their parts to `graph`.
@@ -30,7 +32,8 @@ PartitionStageWorks partition_stage_works(const LoweredPartition& partition, std
 Work whole_pass(const std::vector<StageUnit>& units, bool is_forward);
 
 /// AdamW on `updated` parameters after their norm and clipping, and clearing `held` gradients.
+/// Before it the sum of gradients over tensor-parallel devices, if there is one.
 Work partition_update_work(const Strategy& strategy, std::int64_t updated, std::int64_t held,
-                           TaskGraph& graph);
+                           const std::optional<Collective>& sum, TaskGraph& graph);
 
 }  // namespace meshwright

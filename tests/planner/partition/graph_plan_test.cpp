@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "models/load/load.hpp"
+#include "tests/models/onnx/onnx_file.hpp"
 #include "tests/planner/partition/kernel_graphs.hpp"
 
 namespace meshwright {
@@ -70,6 +71,48 @@ TEST_F(GraphPlans, FitAndAreSorted) {
   }
   EXPECT_GT(found, 20);
   EXPECT_GT(split, 20);
+}
+
+/// A product of 96 MB of state, or half of that on each of two tensor-parallel devices: on two
+/// devices with 60 MB nothing else fits, if all replicas must hold all weights.
+TEST_F(GraphPlans, ShardMatricesIfTheyDoNotFit) {
+  OnnxFile file;
+  file.input("x", {4, 1024})
+      .weight("w", {1024, 5208})
+      .node({"MatMul", {"x", "w"}, {"y"}})
+      .output("y");
+  const KernelGraph graph = file.read({.dtype = Dtype::kBf16});
+  const auto plans = plan(graph, {.count = 2, .memory = Bytes(60'000'000), .microbatches = 1});
+  ASSERT_EQ(plans.size(), 1U);
+  EXPECT_EQ(plans[0].tensor, 2);
+  EXPECT_EQ(plans[0].sharding.size(), 1U);
+  const Prediction& prediction = plans[0].prediction;
+  ASSERT_EQ(prediction.graph.ranks.size(), 1U);
+  EXPECT_EQ(prediction.graph.ranks[0].multiplicity, 2);
+  EXPECT_EQ(prediction.evaluation.job_ranks, 2);
+  EXPECT_NEAR(static_cast<double>(peak_memory(prediction.evaluation).value), 1024 * 2604 * 18.0,
+              1e5);
+}
+
+TEST_F(GraphPlans, HaveOneTensorParallelDegreeIfAsked) {
+  OnnxFile file;
+  file.input("x", {64, 512})
+      .weight("w", {512, 512})
+      .node({"MatMul", {"x", "w"}, {"y"}})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  const KernelGraph graph = file.read({.dtype = Dtype::kBf16});
+  const auto plans_with = [&](int tensor) {
+    return plan(graph, {.count = 4,
+                        .memory = Bytes(100'000'000),
+                        .microbatches = 4,
+                        .tensor = tensor});
+  };
+  for (const int tensor : {1, 2, 4}) {
+    ASSERT_FALSE(plans_with(tensor).empty());
+    for (const GraphPlan& each : plans_with(tensor)) EXPECT_EQ(each.tensor, tensor);
+  }
+  EXPECT_TRUE(plans_with(3).empty());
 }
 
 TEST_F(GraphPlans, AreEmptyIfNothingFits) {
