@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/usage_error.hpp"
@@ -16,7 +17,6 @@
 #include "core/formats/file.hpp"
 #include "models/onnx/onnx.hpp"
 #include "planner/partition/graph_plan.hpp"
-#include "planner/partition/shard_graph.hpp"
 
 namespace meshwright {
 namespace {
@@ -72,6 +72,22 @@ std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool
   return sizes;
 }
 
+/// Groups are within a node.
+void check_tensor_degree(int tensor, const PricedModel& model) {
+  const int of_node = node_of(model.cluster, DeviceId(0)).device_count;
+  if (model.devices.count % tensor != 0 || of_node % tensor != 0)
+    refuse_flag("--tp",
+                fmt::format("{} tensor-parallel devices on {} GPUs in nodes of {}", tensor,
+                            model.devices.count, of_node),
+                "set a number that divides both");
+  if (tensor > 1 && model.graph.units.empty())
+    refuse_flag("--tp",
+                fmt::format("the graph has {} operators; tensor parallelism is searched in smaller "
+                            "graphs",
+                            grouped(static_cast<std::int64_t>(model.graph.nodes.size()))),
+                "remove it");
+}
+
 /// Larger micro-batches are not tried if nothing fits.
 GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
   const bool is_symbolic =
@@ -88,6 +104,7 @@ GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
                                .memory = {},
                                .devices_flag = "--gpus"});
     found.model.devices.tensor = request.tensor;
+    if (request.tensor) check_tensor_degree(*request.tensor, found.model);
     ++found.sizes;
     std::vector<GraphPlan> plans =
         plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,
@@ -134,6 +151,19 @@ Table plans_table(const std::vector<SizedPlan>& plans, std::size_t top) {
   return table;
 }
 
+/// How often each layout occurs: "4 Shard, 1 Partial".
+std::string tensor_parallel_text(const GraphPlan& plan) {
+  std::map<std::string, int> counts;
+  for (const std::string& placement : plan.placements)
+    if (!placement.empty()) ++counts[placement.substr(0, placement.find('('))];
+  std::vector<std::string> texts;
+  for (const char* kind : {"Shard", "Partial", "Replicate"})
+    if (counts[kind] > 0) texts.push_back(fmt::format("{} {}", counts[kind], kind));
+  return fmt::format(
+      "Tensor parallelism of plan 1: outputs of operators are {} (DTensor placements: --json)\n\n",
+      fmt::join(texts, ", "));
+}
+
 Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
   const PricedModel& model = found.model;
   const SizedPlan& best = found.plans.front();
@@ -143,18 +173,22 @@ Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
       count_text(static_cast<std::size_t>(model.devices.count), "GPU"), request.global_batch);
   text += plans_table(found.plans, static_cast<std::size_t>(request.top));
   text += fmt::format(
-      "GPUs: replicas of every stage; bubble: share of the period, mean over ranks and busiest "
-      "rank; exposed comm: share of the step\n\n"
+      "GPUs: replicas of every stage, each of TP GPUs; bubble: share of the period, mean over "
+      "ranks "
+      "and busiest rank; exposed comm: share of the step\n\n"
       "Plan 1, {} of {} samples per step:\n",
       count_text(static_cast<std::size_t>(training.problem.microbatches), "micro-batch", "es"),
       best.micro_batch);
-  text += replicated_stages_table(training.partition, training.problem);
+  text += replicated_stages_table(training.partition, training.problem, best.plan.tensor);
   text += "\n";
+  if (best.plan.tensor > 1) text += tensor_parallel_text(best.plan);
   text += breakdown_table(best.plan.prediction.graph.ranks, best.plan.prediction.evaluation);
   text += fmt::format(
       "\nSimulated {}: {}, each with every number of equal pipelines, whose stages are those with "
       "the\n"
-      "fastest slowest stage, and with ZeRO 0, 1 and 3. A step is 1F1B with a flush.\n"
+      "fastest slowest stage, with tensor parallelism within nodes, and with ZeRO 0, 1 and 3. A "
+      "step "
+      "is 1F1B\nwith a flush.\n"
       "{}Cost model: {}; {}.\n",
       count_text(found.plans.size(), "plan"),
       count_text(static_cast<std::size_t>(found.sizes), "micro-batch size"),
@@ -182,9 +216,8 @@ Json sized_plan_json(const SizedPlan& plan) {
 Json tensor_parallel_json(const KernelGraph& graph, const GraphPlan& plan) {
   if (plan.tensor == 1) return nullptr;
   Json placements = Json::object();
-  const std::vector<std::string> found = placements_of(graph, plan.sharding);
-  for (std::size_t v = 0; v < found.size(); ++v)
-    if (!found[v].empty()) placements[graph.nodes[v].name] = found[v];
+  for (std::size_t v = 0; v < plan.placements.size(); ++v)
+    if (!plan.placements[v].empty()) placements[graph.nodes[v].name] = plan.placements[v];
   return {{"devices", plan.tensor}, {"placements", std::move(placements)}};
 }
 

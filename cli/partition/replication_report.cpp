@@ -60,14 +60,14 @@ std::string reason_of_no_replication(const ReplicationProblem& problem) {
 }  // namespace
 
 Table replicated_stages_table(const ReplicationPartition& partition,
-                              const ReplicationProblem& problem) {
+                              const ReplicationProblem& problem, int tensor) {
   Table table = empty_table("stage", "nodes", "data", "tensor", "in flight", "time", "memory",
                             left_aligned("variants"), left_aligned("first node"));
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
     const ReplicatedStage& stage = partition.stages[s];
     table.rows.push_back({fmt::format("{}", s),
                           grouped(static_cast<std::int64_t>(stage.nodes.size())),
-                          fmt::format("{}", stage.data), fmt::format("{}", stage.tensor),
+                          fmt::format("{}", stage.data), fmt::format("{}", tensor * stage.tensor),
                           fmt::format("{}", stage.inflight),
                           fmt::format("{:.6g} ms", stage.time.value * kMilliseconds),
                           to_text(stage.memory), counts_text(variants_of(stage, problem)),

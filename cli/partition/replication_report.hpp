@@ -12,8 +12,9 @@ namespace meshwright {
 Document replication_text(const ReplicationPartition& partition, const ReplicationProblem& problem,
                           const std::string& name);
 /// One row per stage.
+/// `tensor`: devices that are one in the problem.
 Table replicated_stages_table(const ReplicationPartition& partition,
-                              const ReplicationProblem& problem);
+                              const ReplicationProblem& problem, int tensor = 1);
 std::string replication_json(const ReplicationPartition& partition,
                              const ReplicationProblem& problem);
 /// {"0": [names of the nodes of stage 0], "1": …}

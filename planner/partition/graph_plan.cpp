@@ -66,7 +66,8 @@ class GraphPlanner {
       const bool is_sharded = std::ranges::any_of(
           sharded.sharding, [](std::int32_t each) { return each != kReplicated; });
       const std::size_t before = plans_.size();
-      if (is_sharded) add_plans(sharded.graph, sharded.sharding, tensor, devices);
+      if (is_sharded)
+        add_plans(sharded.graph, placements_of(whole_, sharded.sharding), tensor, devices);
       if (plans_.size() > before || (stop_ && stop_())) return;
     }
   }
@@ -80,7 +81,7 @@ class GraphPlanner {
   }
 
  private:
-  void add_plans(const KernelGraph& graph, const std::vector<std::int32_t>& sharding, int tensor,
+  void add_plans(const KernelGraph& graph, const std::vector<std::string>& placements, int tensor,
                  const GraphDevices& devices) {
     for (int pipelines = 1; pipelines <= devices.count; ++pipelines) {
       if (devices.count % pipelines != 0 || devices.microbatches % pipelines != 0) continue;
@@ -99,7 +100,7 @@ class GraphPlanner {
       GraphPlan plan{.is_exact = priced.is_exact,
                      .training = copies_of(expand(graph, priced, *partition), pipelines),
                      .tensor = tensor,
-                     .sharding = sharding,
+                     .placements = placements,
                      .prediction = {}};
       if (simulated_passes(plan.training) > kMostSimulatedPasses || is_known(plan)) continue;
       for (const int zero : levels_of(plan.training)) {

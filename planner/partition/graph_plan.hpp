@@ -10,11 +10,11 @@
 namespace meshwright {
 
 struct GraphPlan {
-  bool is_exact = true;                     ///< see PricedKernelGraph
-  TrainingPartition training;               ///< of one device of each tensor-parallel group
-  int tensor = 1;                           ///< devices of a group
-  std::vector<std::int32_t> sharding = {};  ///< see ShardedGraph; empty: no tensor parallelism
-  int zero = 0;                             ///< see LoweredPartition
+  bool is_exact = true;                      ///< see PricedKernelGraph
+  TrainingPartition training;                ///< of one device of each tensor-parallel group
+  int tensor = 1;                            ///< devices of a group
+  std::vector<std::string> placements = {};  ///< by node, see placements_of(); empty: tensor is 1
+  int zero = 0;                              ///< see LoweredPartition
   Prediction prediction;
 };
 

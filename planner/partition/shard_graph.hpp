@@ -41,7 +41,7 @@ KernelGraph apply_sharding(const KernelGraph& graph, const CostModel& cost,
                            const std::vector<std::int32_t>& sharding);
 
 /// Of the output of each node in DTensor's words, as its unit leaves it: "Shard(1)", "Partial" or
-/// "Replicate". Outputs that stay in their unit are left out. By node; empty: left out.
+/// "Replicate". By node; empty: only nodes of its unit read it, or none.
 std::vector<std::string> placements_of(const KernelGraph& graph,
                                        const std::vector<std::int32_t>& sharding);
 

@@ -256,6 +256,25 @@ TEST_F(PartitionProgram, PlansAModelForEveryMicroBatchSize) {
   for (const Json& each : fixed) EXPECT_EQ(each["micro_batch"], 48);
 }
 
+/// The first product along its columns, the second one along its depth.
+TEST_F(PartitionProgram, PlansTensorParallelismOfAModel) {
+  write_onnx(path("model.onnx"));
+  const std::vector<std::string> plan{
+      "plan", "--graph",   "model.onnx", "--cluster",      "dgx-a100", "--gpus",        "4", "--tp",
+      "2",    "--trainer", "ideal",      "--global-batch", "64",       "--micro-batch", "16"};
+  std::vector<std::string> json = plan;
+  json.emplace_back("--json");
+  const ProgramRun result = run(json);
+  ASSERT_EQ(result.exit_code, 0) << result.standard_error;
+  const Json found = Json::parse(result.standard_output);
+  for (const Json& each : found["plans"]) EXPECT_EQ(each["tensor"], 2);
+  EXPECT_EQ(
+      found["tensor_parallel"],
+      (Json{{"devices", 2}, {"placements", {{"first", "Shard(1)"}, {"activation", "Shard(1)"}}}}));
+  EXPECT_THAT(run(plan).standard_output,
+              HasSubstr("Tensor parallelism of plan 1: outputs of operators are 2 Shard"));
+}
+
 TEST_F(PartitionProgram, NamesWhatAPlanOfAModelLacks) {
   write_onnx(path("model.onnx"));
   const auto error_of = [&](const std::vector<std::string>& more) {
@@ -268,8 +287,10 @@ TEST_F(PartitionProgram, NamesWhatAPlanOfAModelLacks) {
   EXPECT_THAT(error_of({}), HasSubstr("--global-batch: missing required option"));
   EXPECT_THAT(error_of({"--global-batch", "8", "--gpus", "8192"}),
               HasSubstr("--gpus: 8192 devices on a cluster with 4480"));
-  EXPECT_THAT(error_of({"--global-batch", "8", "--tp", "2"}),
-              HasSubstr("--tp: cannot be used with --graph"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--cp", "2"}),
+              HasSubstr("--cp: cannot be used with --graph"));
+  EXPECT_THAT(error_of({"--global-batch", "8", "--gpus", "6", "--tp", "4"}),
+              HasSubstr("--tp: 4 tensor-parallel devices on 6 GPUs in nodes of 8"));
   EXPECT_THAT(error_of({"--global-batch", "8", "--micro-batch", "3"}),
               HasSubstr("3 does not divide the global batch size 8"));
   EXPECT_THAT(error_of({"--global-batch", "8", "--batch-dim", "n"}),

@@ -85,7 +85,7 @@ TEST_F(GraphPlans, ShardMatricesIfTheyDoNotFit) {
   const auto plans = plan(graph, {.count = 2, .memory = Bytes(60'000'000), .microbatches = 1});
   ASSERT_EQ(plans.size(), 1U);
   EXPECT_EQ(plans[0].tensor, 2);
-  EXPECT_EQ(plans[0].sharding.size(), 1U);
+  EXPECT_EQ(plans[0].placements.size(), 1U);
   const Prediction& prediction = plans[0].prediction;
   ASSERT_EQ(prediction.graph.ranks.size(), 1U);
   EXPECT_EQ(prediction.graph.ranks[0].multiplicity, 2);
@@ -103,10 +103,8 @@ TEST_F(GraphPlans, HaveOneTensorParallelDegreeIfAsked) {
       .output("z");
   const KernelGraph graph = file.read({.dtype = Dtype::kBf16});
   const auto plans_with = [&](int tensor) {
-    return plan(graph, {.count = 4,
-                        .memory = Bytes(100'000'000),
-                        .microbatches = 4,
-                        .tensor = tensor});
+    return plan(graph,
+                {.count = 4, .memory = Bytes(100'000'000), .microbatches = 4, .tensor = tensor});
   };
   for (const int tensor : {1, 2, 4}) {
     ASSERT_FALSE(plans_with(tensor).empty());
