@@ -93,6 +93,7 @@ GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
   const bool is_symbolic =
       std::ranges::count(symbolic_dimensions(file), request.batch_dimension) > 0;
   GraphPlans found;
+  ShortestSteps shortest(static_cast<std::size_t>(std::max(1, request.top)));
   for (const std::int64_t size : micro_batches_of(request, is_symbolic)) {
     if (is_interrupted()) break;
     ModelGraphFlags flags = request.model;
@@ -106,10 +107,11 @@ GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
     found.model.devices.tensor = request.tensor;
     if (request.tensor) check_tensor_degree(*request.tensor, found.model);
     ++found.sizes;
+    const int left_out = shortest.left_out();
     std::vector<GraphPlan> plans =
         plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,
-                   file.where, [] { return is_interrupted(); });
-    if (plans.empty()) break;
+                   file.where, {.stop = [] { return is_interrupted(); }, .shortest = &shortest});
+    if (plans.empty() && shortest.left_out() == left_out) break;
     for (GraphPlan& plan : plans) found.plans.push_back({size, std::move(plan)});
   }
   std::ranges::stable_sort(found.plans, {}, [](const SizedPlan& each) {

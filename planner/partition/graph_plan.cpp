@@ -37,6 +37,20 @@ std::vector<int> levels_of(const TrainingPartition& training) {
 
 }  // namespace
 
+void ShortestSteps::add(Ticks step) {
+  steps_.push_back(step);
+  std::ranges::push_heap(steps_);
+  if (steps_.size() <= wanted_) return;
+  std::ranges::pop_heap(steps_);
+  steps_.pop_back();
+}
+
+bool ShortestSteps::may_include(Seconds bound) {
+  const bool may = steps_.size() < wanted_ || bound <= to_seconds(steps_.front());
+  left_out_ += may ? 0 : 1;
+  return may;
+}
+
 std::int64_t simulated_passes(const TrainingPartition& training) {
   return 2 * static_cast<std::int64_t>(training.partition.stages.size()) *
          training.problem.microbatches;
@@ -48,8 +62,8 @@ namespace {
 class GraphPlanner {
  public:
   GraphPlanner(const KernelGraph& graph, const Cluster& cluster, const CostModel& cost,
-               const std::string& where, const std::function<bool()>& stop)
-      : whole_(graph), cluster_(cluster), cost_(cost), where_(where), stop_(stop) {}
+               const std::string& where, const GraphPlanOptions& options)
+      : whole_(graph), cluster_(cluster), cost_(cost), where_(where), options_(options) {}
 
   void add_plans(const GraphDevices& devices) { add_plans(whole_, {}, 1, devices); }
 
@@ -68,7 +82,7 @@ class GraphPlanner {
       const std::size_t before = plans_.size();
       if (is_sharded)
         add_plans(sharded.graph, placements_of(whole_, sharded.sharding), tensor, devices);
-      if (plans_.size() > before || (stop_ && stop_())) return;
+      if (plans_.size() > before || is_stopped()) return;
     }
   }
 
@@ -85,11 +99,14 @@ class GraphPlanner {
                  const GraphDevices& devices) {
     for (int pipelines = 1; pipelines <= devices.count; ++pipelines) {
       if (devices.count % pipelines != 0 || devices.microbatches % pipelines != 0) continue;
-      if (stop_ && stop_()) return;
+      if (is_stopped()) return;
       GraphDevices of_pipeline = devices;
       of_pipeline.count /= pipelines;
       of_pipeline.microbatches /= pipelines;
       auto priced = price_training(graph, cost_, of_pipeline, where_);
+      if (options_.shortest != nullptr &&
+          !options_.shortest->may_include(of_pipeline.microbatches * work_bound(priced.problem)))
+        return;  // the work of a device is the same for all numbers of pipelines
       auto partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
       if (!partition && pipelines > 1) {
         of_pipeline.shards = pipelines;
@@ -114,11 +131,15 @@ class GraphPlanner {
                                              .tensor = tensor,
                                              .whole = &whole_},
                                             cost_);
-        if (fits_in_memory(plan.prediction.evaluation)) plans_.push_back(plan);
+        if (!fits_in_memory(plan.prediction.evaluation)) continue;
+        if (options_.shortest != nullptr)
+          options_.shortest->add(plan.prediction.evaluation.step_time);
+        plans_.push_back(plan);
       }
     }
   }
 
+  bool is_stopped() const { return options_.stop && options_.stop(); }
   bool is_known(const GraphPlan& plan) const {
     return std::ranges::any_of(plans_, [&](const GraphPlan& other) {
       return other.tensor == plan.tensor && are_equal(other.training, plan.training);
@@ -129,7 +150,7 @@ class GraphPlanner {
   const Cluster& cluster_;
   const CostModel& cost_;
   const std::string& where_;
-  const std::function<bool()>& stop_;
+  const GraphPlanOptions& options_;
   std::vector<GraphPlan> plans_;
 };
 
@@ -151,8 +172,8 @@ std::vector<int> tensor_degrees(const KernelGraph& graph, const Cluster& cluster
 
 std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& cluster,
                                   const CostModel& cost, const GraphDevices& devices,
-                                  const std::string& where, const std::function<bool()>& stop) {
-  GraphPlanner planner(graph, cluster, cost, where, stop);
+                                  const std::string& where, const GraphPlanOptions& options) {
+  GraphPlanner planner(graph, cluster, cost, where, options);
   if (devices.tensor.value_or(1) == 1) planner.add_plans(devices);
   for (const int tensor : tensor_degrees(graph, cluster, devices))
     planner.add_tensor_parallel_plans(devices, tensor);

@@ -18,17 +18,36 @@ struct GraphPlan {
   Prediction prediction;
 };
 
+/// The shortest steps of several searches.
+class ShortestSteps {
+ public:
+  explicit ShortestSteps(std::size_t wanted) : wanted_(wanted) {}
+  void add(Ticks step);
+  /// False if all that are wanted are shorter than `bound`.
+  bool may_include(Seconds bound);
+  int left_out() const { return left_out_; }  ///< how often the answer was false
+
+ private:
+  std::size_t wanted_;
+  int left_out_ = 0;
+  std::vector<Ticks> steps_;  ///< a heap, the longest one first
+};
+
+struct GraphPlanOptions {
+  std::function<bool()> stop = {};    ///< ends the search early if it returns true
+  ShortestSteps* shortest = nullptr;  ///< plans that cannot be among them are left out
+};
+
 /// The different plans that fit, fastest step first; of equally fast ones the one with fewer
 /// stages. For every number of pipelines that divides devices and micro-batches there is one: the
 /// partition with the fastest slowest stage on the devices of one pipeline, whose stages have that
 /// many times as many replicas, and shard their state as in ZeRO or not. One pipeline per device is
 /// data parallelism. The same with groups of 2, 4, … tensor-parallel devices of a node instead of
-/// devices, as far as the graph says how its kernels can be sharded. Ends early if `stop` returns
-/// true. Partitions with more than kMostSimulatedPasses forward and backward passes are
-/// left out.
+/// devices, as far as the graph says how its kernels can be sharded. Partitions with more than
+/// kMostSimulatedPasses forward and backward passes are left out.
 std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& cluster,
                                   const CostModel& cost, const GraphDevices& devices,
-                                  const std::string& where, const std::function<bool()>& stop = {});
+                                  const std::string& where, const GraphPlanOptions& options = {});
 
 /// A pass is about three tasks.
 inline constexpr std::int64_t kMostSimulatedPasses = std::int64_t{1} << 22;

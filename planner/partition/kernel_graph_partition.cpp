@@ -196,13 +196,6 @@ void add_tensors(std::vector<GroupTensor> tensors, ReplicationProblem& problem) 
   problem.edges = sum.edges();
 }
 
-/// No partition is faster than all devices at work.
-Seconds work_bound(const ReplicationProblem& problem) {
-  Seconds work;
-  for (const ReplicationNode& node : problem.nodes) work += node.degrees[0].variants[0].time;
-  return work / problem.devices;
-}
-
 /// As far as collectives are not hidden behind kernels.
 Seconds backward_time(const KernelGraphNode& node, const CostModel& cost) {
   if (node.backward_collectives.empty()) return time_of(node.backward, cost);
@@ -311,6 +304,12 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
   problem.device_memory = std::max(Bytes(0), devices.memory - devices.reserved);
   problem.bandwidth = bandwidth_of(cost, devices);
   return priced;
+}
+
+Seconds work_bound(const ReplicationProblem& problem) {
+  Seconds work;
+  for (const ReplicationNode& node : problem.nodes) work += node.degrees[0].variants[0].time;
+  return work / problem.devices;
 }
 
 TrainingPartition expand(const KernelGraph& graph,

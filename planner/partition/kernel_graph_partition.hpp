@@ -57,6 +57,9 @@ PricedKernelGraph<ReplicationProblem> price_training(const KernelGraph& graph,
                                                      const GraphDevices& devices,
                                                      const std::string& where);
 
+/// No partition takes less time per micro-batch: all devices at work.
+Seconds work_bound(const ReplicationProblem& problem);
+
 /// A partition of `priced` with the nodes of the graph instead of the merged ones, and the problem
 /// that it refers to: names, variants and edges of all nodes, for reports. If nodes were merged,
 /// its lower bound is at most the work per device: partitions inside of groups were not searched.

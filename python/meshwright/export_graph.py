@@ -144,6 +144,28 @@ def _dropout(call: Call) -> Operator:
     return "View", [call["input"]], {}
 
 
+def _permutation(order: Callable[[Call, int], list[int]]) -> Translate:
+    def translate(call: Call) -> Operator:
+        source = call.node.args[0]
+        rank = len(_shape(source))
+        return "Transpose", [source], {"perm": [axis % rank for axis in order(call, rank)]}
+    return translate
+
+
+def _swapped(call: Call, rank: int) -> list[int]:
+    order = list(range(rank))
+    a, b = call["dim0"], call["dim1"]
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+def _moved(call: Call, rank: int) -> list[int]:
+    places = {to % rank: axis % rank for axis, to in zip(call.pair("source", 1),
+                                                         call.pair("destination", 1))}
+    others = iter(axis for axis in range(rank) if axis not in places.values())
+    return [places[to] if to in places else next(others) for to in range(rank)]
+
+
 def _unary(operator: str) -> Translate:
     """Of the first argument, whatever its name is."""
     return lambda call: (operator, [call.node.args[0]], {})
@@ -223,9 +245,8 @@ _UNARY = {name.lower(): _unary(name) for name in (
     "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Gelu", "Log", "Mish", "Neg", "Reciprocal", "Relu",
     "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tan", "Tanh")}
 _VIEWS = ("_unsafe_view", "alias", "chunk", "contiguous", "detach", "diagonal", "expand",
-          "expand_as", "flatten", "movedim", "narrow", "numpy_T", "permute", "reshape", "select",
-          "slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unflatten",
-          "unsqueeze", "view", "view_as")
+          "expand_as", "flatten", "narrow", "reshape", "select", "slice", "split",
+          "split_with_sizes", "squeeze", "unbind", "unflatten", "unsqueeze", "view", "view_as")
 _COPIES = ("clone", "constant_pad_nd", "flip", "glu", "pad", "pixel_shuffle", "pixel_unshuffle",
            "reflection_pad2d", "repeat", "repeat_interleave", "replication_pad2d", "roll",
            "upsample_bilinear2d", "upsample_bicubic2d", "upsample_nearest1d", "upsample_nearest2d")
@@ -298,8 +319,11 @@ OPERATORS: dict[str, Translate] = {
     "mean": _reduction("ReduceMean"),
     "minimum": _binary("Min"),
     "mm": _product,
+    "movedim": _permutation(_moved),
     "mul": _binary("Mul"),
     "ne": _binary("Equal"),
+    "numpy_T": _permutation(lambda call, rank: list(reversed(range(rank)))),
+    "permute": _permutation(lambda call, rank: list(call["dims"])),
     "pow": lambda call: ("Pow", [call["self"], call["exponent"]], {}),
     "prelu": lambda call: ("PRelu", [call["self"], call["weight"]], {}),
     "relu6": _unary("Clip"),
@@ -317,6 +341,8 @@ OPERATORS: dict[str, Translate] = {
     "sum": _reduction("ReduceSum"),
     "to": _conversion,
     "topk": lambda call: ("TopK", [call["self"]], {"k": call["k"], "axis": call["dim"]}),
+    "t": _permutation(lambda call, rank: list(reversed(range(rank)))),
+    "transpose": _permutation(_swapped),
     "tril": _unary("Trilu"),
     "triu": _unary("Trilu"),
     "_to_copy": _conversion,
