@@ -125,11 +125,14 @@ double samples_per_second(const SizedPlan& plan) {
          to_seconds(plan.plan.prediction.evaluation.step_time).value;
 }
 
-/// Replicas of every stage: "4+2+2".
+/// Replicas of every stage: "4+2+2", or "2 each".
 std::string replicas_text(const GraphPlan& plan) {
   std::vector<std::string> counts;
   for (const ReplicatedStage& stage : plan.training.partition.stages)
     counts.push_back(std::to_string(stage.data));
+  constexpr std::size_t kMostListed = 4;
+  const bool are_equal = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
+  if (are_equal && counts.size() > kMostListed) return counts.front() + " each";
   return fmt::format("{}", fmt::join(counts, "+"));
 }
 

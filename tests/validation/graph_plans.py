@@ -4,8 +4,9 @@
     /tmp/hf/bin/pip install torch transformers onnx onnxscript
     /tmp/hf/bin/python tests/validation/graph_plans.py build/release/bin/meshwright FOLDER
 
-Writes NAME.json and NAME.onnx, with the loss, to FOLDER. Configurations are planned without tensor and context
-parallelism, which graphs do not have.
+Writes NAME.json and NAME.onnx, with the loss, to FOLDER. The first table has the best plans without tensor and
+context parallelism, the second one plans with fixed tensor parallelism, of configurations with or without sequence
+parallelism, whichever is faster. Other options are those that graphs have.
 """
 
 import contextlib
@@ -32,6 +33,8 @@ CONFIGS = {
 }
 #: Devices and samples per step.
 JOBS = [("dgx-a100", 1, 16), ("dgx-a100", 8, 128), ("dgx-h100", 8, 256)]
+#: Tensor-parallel devices.
+DEGREES = [2, 4]
 
 
 class Training(nn.Module):
@@ -61,18 +64,34 @@ def export(name, config, folder):
 
 
 def plan(program, *arguments):
-    done = subprocess.run([program, "plan", "--json", "--top", "1", *map(str, arguments)],
+    done = subprocess.run([program, "plan", "--json", *map(str, arguments)],
                           capture_output=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr.decode())
     return json.loads(done.stdout)
 
 
+def compare_tensor_parallel(program, name, folder):
+    for degree in DEGREES:
+        job = ["--cluster", "dgx-h100", "--gpus", 8, "--global-batch", 256, "--micro-batch", 8, "--tp", degree]
+        fixed = ["--seq", SEQUENCE, "--fix", "--cp", 1, "--pp", 1, "--zero", 1, "--bucket", "none",
+                 "--no-overlap-gather", "--no-tp-comm-overlap"]
+        best = min((plan(program, "--model", folder / f"{name}.json", *job, *fixed, switch)["plans"][0]
+                    for switch in ("--sequence-parallel", "--no-sequence-parallel")),
+                   key=lambda each: each["step_time_ns"])
+        plans = plan(program, "--graph", folder / f"{name}.onnx", *job, "--top", 50)["plans"]
+        same = next(each for each in plans if len(each["stages"]) == 1 and each["zero"] == 1)
+        switch = "SP" if best["strategy"]["sequence_parallel"] else ""
+        print(f"| {name} | TP{degree} DP{8 // degree} {switch} | {best['step_time_ns'] / 1e6:.1f} ms | "
+              f"{same['step_ns'] / 1e6:.1f} ms | "
+              f"{100 * (same['step_ns'] / best['step_time_ns'] - 1):+.2f} % |", flush=True)
+
+
 def compare(program, name, folder):
     for cluster, gpus, batch in JOBS:
         job = ["--cluster", cluster, "--gpus", gpus, "--global-batch", batch]
         best = plan(program, "--model", folder / f"{name}.json", *job, "--seq", SEQUENCE, "--fix",
-                    "--tp", 1, "--cp", 1)["plans"][0]
+                    "--tp", 1, "--cp", 1, "--top", 1)["plans"][0]
         same = plan(program, "--graph", folder / f"{name}.onnx", *job)["plans"][0]
         strategy = best["strategy"]
         data = "+".join(str(stage["data"]) for stage in same["stages"])
@@ -90,6 +109,9 @@ def main(program, folder):
     for name, config in CONFIGS.items():
         export(name, config, folder)
         compare(program, name, folder)
+    print("\n| model | plan of config.json | step | step of ONNX | difference |\n|---|---|---|---|---|")
+    for name in CONFIGS:
+        compare_tensor_parallel(program, name, folder)
 
 
 if __name__ == "__main__":
