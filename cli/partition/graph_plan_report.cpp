@@ -165,8 +165,11 @@ std::string tensor_parallel_text(const GraphPlan& plan) {
   for (const char* kind : {"Shard", "Partial", "Replicate"})
     if (counts[kind] > 0) texts.push_back(fmt::format("{} {}", counts[kind], kind));
   return fmt::format(
-      "Tensor parallelism of plan 1: outputs of operators are {} (DTensor placements: --json)\n\n",
-      fmt::join(texts, ", "));
+      "Tensor parallelism of plan 1: outputs of operators are {}; {} (DTensor placements: "
+      "--json)\n\n",
+      fmt::join(texts, ", "),
+      plan.has_best_placements ? "proved least time of kernels and collectives"
+                               : "the best that was found");
 }
 
 Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
@@ -223,7 +226,9 @@ Json tensor_parallel_json(const KernelGraph& graph, const GraphPlan& plan) {
   Json placements = Json::object();
   for (std::size_t v = 0; v < plan.placements.size(); ++v)
     if (!plan.placements[v].empty()) placements[graph.nodes[v].name] = plan.placements[v];
-  return {{"devices", plan.tensor}, {"placements", std::move(placements)}};
+  return {{"devices", plan.tensor},
+          {"proved_optimal", plan.has_best_placements},
+          {"placements", std::move(placements)}};
 }
 
 std::string report_json(const GraphPlanRequest& request, const GraphPlans& found) {

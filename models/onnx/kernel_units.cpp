@@ -95,7 +95,8 @@ class UnitReader {
           results_ += bytes(output);
       }
       for (const Kernel& kernel : node(n).work.forward) {
-        has_product_ = has_product_ || kernel.kind == KernelKind::kGemm;
+        has_product_ = has_product_ || kernel.kind == KernelKind::kGemm ||
+                       kernel.kind == KernelKind::kGroupedGemm;
         has_attention_ = has_attention_ || kernel.kind == KernelKind::kAttention;
       }
     }

@@ -373,7 +373,7 @@ Flops NodeContext::product_flops(const ProductSize& size) const {
 }
 
 Kernel NodeContext::product_kernel(const ProductSize& size, Phase phase, std::int64_t bytes) const {
-  Kernel made = kernel(KernelKind::kGemm, phase);
+  Kernel made = kernel(size.is_grouped ? KernelKind::kGroupedGemm : KernelKind::kGemm, phase);
   made.routine = Routine::kProduct;
   made.batch = size.batch;
   made.m = size.m;
@@ -404,12 +404,12 @@ void NodeContext::product(const ProductSize& size, const ProductBytes& bytes, st
   };
   if (needs_gradient(a)) {
     save_input(b);
-    add_backward(product_kernel({size.batch, size.m, size.k, size.n}, phase(a),
+    add_backward(product_kernel({size.batch, size.m, size.k, size.n, size.is_grouped}, phase(a),
                                 total - bytes.a + gradient(a, bytes.a)));
   }
   if (needs_gradient(b)) {
     save_input(a);
-    add_backward(product_kernel({size.batch, size.k, size.n, size.m}, phase(b),
+    add_backward(product_kernel({size.batch, size.k, size.n, size.m, size.is_grouped}, phase(b),
                                 total - bytes.b + gradient(b, bytes.b)));
   }
 }

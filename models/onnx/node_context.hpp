@@ -88,6 +88,7 @@ struct GraphBudget {
 /// Sizes of a product, batch x ([m, k] · [k, n]).
 struct ProductSize {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool is_grouped = false;  ///< m rows on average
 };
 
 class NodeContext {

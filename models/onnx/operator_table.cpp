@@ -191,6 +191,7 @@ static_assert(std::ranges::is_sorted(kRules, {}, &OperatorRule::name));
 /// Of the domain "meshwright".
 constexpr OperatorRule kOwnRules[] = {
     fused({"Copy", apply_copy, Routine::kResidual, kNothing, true, true}),
+    {"GroupedMatMul", apply_grouped_matmul},
     {"Linear", apply_linear},
     fused({"View", apply_view, Routine::kResidual, kNothing, true, true}),
 };

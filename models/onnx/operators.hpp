@@ -58,8 +58,9 @@ void apply_depth_to_space(NodeContext& node);
 void apply_space_to_depth(NodeContext& node);
 
 // Of the domain "meshwright", which meshwright.export_graph writes: shapes are in the file.
-void apply_view(NodeContext& node);    ///< of the first input
-void apply_copy(NodeContext& node);    ///< of as many elements as the outputs have
+void apply_view(NodeContext& node);  ///< of the first input
+void apply_copy(NodeContext& node);  ///< of as many elements as the outputs have
+void apply_grouped_matmul(NodeContext& node);
 void apply_linear(NodeContext& node);  ///< x [..., k] times w [n, k], and perhaps a bias
 
 // Products.

@@ -78,6 +78,10 @@ void apply_attention(NodeContext& node) {
     node.link(i, head_axis, head_axis);
     if (is_flat) node.limit_parts(i, 2, i == 0 ? heads.heads : heads.key_value_heads);
   }
+  // A bias [B, H, T, S] of the scores, of which leading dimensions may be missing.
+  const std::size_t bias_rank = node.has_input(3) ? node.rank(3) : 0;
+  for (std::size_t axis = 0; !is_flat && axis < 2; ++axis)
+    if (bias_rank + axis >= 4) node.link(3, bias_rank + axis - 4, axis);
   const AttentionSize size{.batch = node.dims(0)[0] * heads.heads,
                            .queries = node.dims(0)[is_flat ? 1 : 2],
                            .keys = std::max<std::int64_t>(1, node.dims(1)[is_flat ? 1 : 2]),

@@ -140,6 +140,23 @@ void apply_linear(NodeContext& node) {
   node.bias_gradient(2);
 }
 
+/// Rows [T, k], sorted by group, with matrices [E, k, n]: the experts of a model.
+void apply_grouped_matmul(NodeContext& node) {
+  if (node.rank(0) != 2 || node.rank(1) != 3) refuse_shapes(node, "multiplied");
+  const std::int64_t groups = node.dims(1)[0], depth = node.dims(1)[1], columns = node.dims(1)[2];
+  if (node.dims(0)[1] != depth || groups < 1) refuse_shapes(node, "multiplied");
+  node.set_output({node.dims(0)[0], columns});
+  node.link(0, 0, 0);
+  node.link(1, 2, 1);
+  node.link_inputs(0, 1, 1, 1);
+  node.sum_over(0, 1);
+  node.product({.batch = groups,
+                .m = divide_up(node.dims(0)[0], groups),
+                .n = columns,
+                .k = depth,
+                .is_grouped = true});
+}
+
 // ---- convolutions ---------------------------------------------------------------------------
 
 std::int64_t window_count(const NodeContext& node, const WindowAxis& axis) {

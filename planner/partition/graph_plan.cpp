@@ -65,7 +65,7 @@ class GraphPlanner {
                const std::string& where, const GraphPlanOptions& options)
       : whole_(graph), cluster_(cluster), cost_(cost), where_(where), options_(options) {}
 
-  void add_plans(const GraphDevices& devices) { add_plans(whole_, {}, 1, devices); }
+  void add_plans(const GraphDevices& devices) { add_plans(whole_, {}, devices); }
 
   /// Every device has as little of the weights as possible only if nothing else fits.
   void add_tensor_parallel_plans(GraphDevices devices, int tensor) {
@@ -81,7 +81,13 @@ class GraphPlanner {
           sharded.sharding, [](std::int32_t each) { return each != kReplicated; });
       const std::size_t before = plans_.size();
       if (is_sharded)
-        add_plans(sharded.graph, placements_of(whole_, sharded.sharding), tensor, devices);
+        add_plans(sharded.graph,
+                  {.training = {},
+                   .tensor = tensor,
+                   .placements = placements_of(whole_, sharded.sharding),
+                   .has_best_placements = sharded.is_optimal,
+                   .prediction = {}},
+                  devices);
       if (plans_.size() > before || is_stopped()) return;
     }
   }
@@ -95,8 +101,8 @@ class GraphPlanner {
   }
 
  private:
-  void add_plans(const KernelGraph& graph, const std::vector<std::string>& placements, int tensor,
-                 const GraphDevices& devices) {
+  /// Of a graph that is sharded as `plan` says.
+  void add_plans(const KernelGraph& graph, GraphPlan plan, const GraphDevices& devices) {
     for (int pipelines = 1; pipelines <= devices.count; ++pipelines) {
       if (devices.count % pipelines != 0 || devices.microbatches % pipelines != 0) continue;
       if (is_stopped()) return;
@@ -114,11 +120,8 @@ class GraphPlanner {
         partition = partition_with_replication(priced.problem, kMostTrainingDownSets);
       }
       if (!partition) continue;
-      GraphPlan plan{.is_exact = priced.is_exact,
-                     .training = copies_of(expand(graph, priced, *partition), pipelines),
-                     .tensor = tensor,
-                     .placements = placements,
-                     .prediction = {}};
+      plan.is_exact = priced.is_exact;
+      plan.training = copies_of(expand(graph, priced, *partition), pipelines);
       if (simulated_passes(plan.training) > kMostSimulatedPasses || is_known(plan)) continue;
       for (const int zero : levels_of(plan.training)) {
         plan.zero = zero;
@@ -128,7 +131,7 @@ class GraphPlanner {
                                              .cluster = cluster_,
                                              .reserved = devices.reserved,
                                              .zero = zero,
-                                             .tensor = tensor,
+                                             .tensor = plan.tensor,
                                              .whole = &whole_},
                                             cost_);
         if (!fits_in_memory(plan.prediction.evaluation)) continue;

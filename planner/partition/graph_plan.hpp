@@ -14,6 +14,7 @@ struct GraphPlan {
   TrainingPartition training;                ///< of one device of each tensor-parallel group
   int tensor = 1;                            ///< devices of a group
   std::vector<std::string> placements = {};  ///< by node, see placements_of(); empty: tensor is 1
+  bool has_best_placements = false;          ///< see ShardedGraph::is_optimal
   int zero = 0;                              ///< see LoweredPartition
   Prediction prediction;
 };

@@ -30,6 +30,10 @@ std::int64_t Kernel::*divided_size(const Kernel& kernel, const Kernel& product, 
 
 }  // namespace
 
+bool is_product(const Kernel& kernel) {
+  return kernel.kind == KernelKind::kGemm || kernel.kind == KernelKind::kGroupedGemm;
+}
+
 std::int64_t DevicePart::of(std::int64_t size) const {
   constexpr double kRounding = 1e-9;
   return static_cast<std::int64_t>(
@@ -49,7 +53,7 @@ Kernel part_of_kernel(Kernel kernel, const Kernel* product, const KernelSharding
                       const DevicePart& part) {
   const double whole = product_bytes(kernel);
   double traffic = part.value();
-  if (kernel.kind == KernelKind::kGemm && product != nullptr) {
+  if (is_product(kernel) && product != nullptr) {
     std::int64_t& size = kernel.*divided_size(kernel, *product, sharding.side);
     size = part.of(size);
     traffic = whole > 0 ? product_bytes(kernel) / whole : traffic;

@@ -21,6 +21,8 @@ struct DevicePart {
 bool can_be_sharded(const KernelSharding& sharding, int devices);
 DevicePart part_of_device(const KernelSharding& sharding, int devices);
 
+bool is_product(const Kernel& kernel);
+
 /// A kernel of a unit whose product is `product` (null: it has none), in either direction.
 Kernel part_of_kernel(Kernel kernel, const Kernel* product, const KernelSharding& sharding,
                       const DevicePart& part);

@@ -208,8 +208,7 @@ class GraphSharding {
     const KernelGraphNode* node = product_node(unit);
     return node != nullptr && node->backward.size() >= 2 &&
            node->backward[0].phase == Phase::kBackwardInput &&
-           node->backward[1].phase == Phase::kBackwardWeight &&
-           node->backward[1].kind == KernelKind::kGemm;
+           node->backward[1].phase == Phase::kBackwardWeight && is_product(node->backward[1]);
   }
 
   LayoutChange change_of(const UnitEdge& edge, std::int32_t from, std::int32_t to) const {
@@ -237,7 +236,7 @@ class GraphSharding {
   const KernelGraphNode* product_node(std::size_t unit) const {
     for (const std::int32_t index : graph_.units[unit].nodes) {
       const KernelGraphNode& node = graph_.nodes[to_index(index)];
-      if (node.forward.size() == 1 && node.forward[0].kind == KernelKind::kGemm) return &node;
+      if (node.forward.size() == 1 && is_product(node.forward[0])) return &node;
     }
     return nullptr;
   }

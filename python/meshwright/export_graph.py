@@ -233,6 +233,25 @@ def _where(call: Call) -> Operator:
     return "Where", [call["condition"], call["self"], call["other"]], {}
 
 
+def _grouped_product(call: Call) -> Operator:
+    return "GroupedMatMul", list(call.node.args[:2]), {}
+
+
+def _sort(call: Call) -> Operator:
+    axis = call.values.get("dim", -1)
+    return "TopK", [call["self"]], {"k": _shape(call["self"])[axis], "axis": axis}
+
+
+def _index_put(call: Call) -> Operator:
+    return "ScatterElements", [call["self"], next(i for i in call["indices"] if i is not None),
+                               call["values"]], {}
+
+
+def _extremum(elements: str, reduction: str) -> Translate:
+    return lambda call: (_binary(elements)(call) if "other" in call.values
+                         else _reduction(reduction)(call))
+
+
 def _adaptive_pool(call: Call) -> Operator:
     if math.prod(call["output_size"]) != 1:
         raise Unknown("an output of more than one element per channel")
@@ -247,8 +266,8 @@ _UNARY = {name.lower(): _unary(name) for name in (
 _VIEWS = ("_unsafe_view", "alias", "chunk", "contiguous", "detach", "diagonal", "expand",
           "expand_as", "flatten", "narrow", "reshape", "select", "slice", "split",
           "split_with_sizes", "squeeze", "unbind", "unflatten", "unsqueeze", "view", "view_as")
-_COPIES = ("clone", "constant_pad_nd", "flip", "glu", "pad", "pixel_shuffle", "pixel_unshuffle",
-           "reflection_pad2d", "repeat", "repeat_interleave", "replication_pad2d", "roll",
+_COPIES = ("clone", "constant_pad_nd", "diff", "fill", "flip", "glu", "histc", "pad", "pixel_shuffle",
+           "pixel_unshuffle", "reflection_pad2d", "repeat", "repeat_interleave", "replication_pad2d", "roll",
            "upsample_bilinear2d", "upsample_bicubic2d", "upsample_nearest1d", "upsample_nearest2d")
 #: Values that do not depend on their inputs.
 _CONSTANTS = ("empty_like", "full_like", "new_empty", "new_full", "new_ones", "new_zeros",
@@ -280,6 +299,7 @@ OPERATORS: dict[str, Translate] = {
     "bmm": _product,
     "cat": _concat,
     "clamp": _unary("Clip"),
+    "copy": lambda call: ("Copy", [call["src"]], {}),
     "cross_entropy_loss": lambda call: ("SoftmaxCrossEntropyLoss", [call["self"], call["target"]],
                                         {}),
     "cumsum": _unary("CumSum"),
@@ -289,8 +309,12 @@ OPERATORS: dict[str, Translate] = {
     "elu": _unary("Elu"),
     "embedding": _embedding,
     "eq": _binary("Equal"),
+    "floor_divide": _binary("Div"),
     "gather": lambda call: ("GatherElements", [call["self"], call["index"]], {"axis": call["dim"]}),
     "ge": _binary("GreaterOrEqual"),
+    "_grouped_mm": _grouped_product,
+    "grouped_mm": _grouped_product,
+    "grouped_mm_fallback": _grouped_product,
     "group_norm": _group_norm,
     "gt": _binary("Greater"),
     "hardtanh": _unary("Clip"),
@@ -298,6 +322,7 @@ OPERATORS: dict[str, Translate] = {
     "hardswish": _unary("HardSwish"),
     "index": lambda call: ("Copy", [call["self"], *(i for i in call["indices"] if i is not None)],
                            {}),
+    "index_put": _index_put,
     "index_select": lambda call: ("Gather", [call["self"], call["index"]], {"axis": call["dim"]}),
     "instance_norm": lambda call: ("InstanceNormalization",
                                    [call["input"], call["weight"], call["bias"]], {}),
@@ -315,8 +340,10 @@ OPERATORS: dict[str, Translate] = {
     "max_pool1d": _pool("MaxPool"),
     "max_pool2d": _pool("MaxPool"),
     "max_pool3d": _pool("MaxPool"),
+    "max": _extremum("Max", "ReduceMax"),
     "maximum": _binary("Max"),
     "mean": _reduction("ReduceMean"),
+    "min": _extremum("Min", "ReduceMin"),
     "minimum": _binary("Min"),
     "mm": _product,
     "movedim": _permutation(_moved),
@@ -337,6 +364,7 @@ OPERATORS: dict[str, Translate] = {
     "softmax": _unary("Softmax"),
     "_softmax": _unary("Softmax"),
     "sub": _binary("Sub"),
+    "sort": _sort,
     "stack": lambda call: ("Copy", list(call["tensors"]), {}),
     "sum": _reduction("ReduceSum"),
     "to": _conversion,
@@ -348,7 +376,7 @@ OPERATORS: dict[str, Translate] = {
     "_to_copy": _conversion,
     "where": _where,
 }
-_OWN = {"Copy", "Linear", "View"}  # of the domain "meshwright"
+_OWN = {"Copy", "GroupedMatMul", "Linear", "View"}  # of the domain "meshwright"
 
 
 # ---- graphs -------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ class Net(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(10)
         self.second = torch.nn.Linear(10, 4, bias=False)
     def forward(self, x):
-        return self.second(torch.relu(self.norm(self.first(x))).view(2, 3, 10))
+        x = torch.relu(self.norm(self.first(x))).view(2, 3, 10)
+        return self.second(x.transpose(0, 1).permute(1, 0, -1).movedim(0, 0))
 def make():
     return Net(), (torch.randn(6, 6),)
 '''
@@ -79,7 +80,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(report["model"]["forward_flop"], 2 * 6 * (60 + 40))
         self.assertEqual(report["model"]["backward_flop"], 2 * 6 * (60 + 2 * 40))
         self.assertEqual(report["stages"][0]["nodes"],
-                         ["linear", "layer_norm", "relu", "view", "linear_1"])
+                         ["linear", "layer_norm", "relu", "view", "transpose", "permute", "movedim",
+                          "linear_1"])
 
 
 if __name__ == "__main__":

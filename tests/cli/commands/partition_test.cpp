@@ -268,9 +268,10 @@ TEST_F(PartitionProgram, PlansTensorParallelismOfAModel) {
   ASSERT_EQ(result.exit_code, 0) << result.standard_error;
   const Json found = Json::parse(result.standard_output);
   for (const Json& each : found["plans"]) EXPECT_EQ(each["tensor"], 2);
-  EXPECT_EQ(
-      found["tensor_parallel"],
-      (Json{{"devices", 2}, {"placements", {{"first", "Shard(1)"}, {"activation", "Shard(1)"}}}}));
+  EXPECT_EQ(found["tensor_parallel"],
+            (Json{{"devices", 2},
+                  {"proved_optimal", true},
+                  {"placements", {{"first", "Shard(1)"}, {"activation", "Shard(1)"}}}}));
   EXPECT_THAT(run(plan).standard_output,
               HasSubstr("Tensor parallelism of plan 1: outputs of operators are 2 Shard"));
 }

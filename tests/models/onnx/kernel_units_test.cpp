@@ -212,6 +212,39 @@ TEST(KernelUnits, DivideChannels) {
   EXPECT_THAT(shardings_of(graph, 1), ElementsAre(Divided{32, ProductSide::kBatch, 1, 1}));
 }
 
+/// Rows of experts: 8 tokens of width 4 over 2 groups.
+TEST(KernelUnits, DivideGroupedProducts) {
+  OnnxFile file;
+  file.input("x", {8, 4})
+      .weight("w", {2, 4, 6})
+      .node({"GroupedMatMul", {"x", "w"}, {"y"}, {}, {}, "meshwright"})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  const KernelGraph graph = file.read();
+  EXPECT_THAT(shardings_of(graph, 0), UnorderedElementsAre(Divided{6, ProductSide::kColumns, 1, 1},
+                                                           Divided{4, ProductSide::kDepth, -1, 1}));
+  const Kernel& product = graph.nodes[0].forward.at(0);
+  EXPECT_EQ(product.kind, KernelKind::kGroupedGemm);
+  EXPECT_EQ(product.batch, 2);
+  EXPECT_EQ(product.m, 4);
+  EXPECT_EQ(product.flops, Flops(2.0 * 8 * 4 * 6));
+}
+
+/// Sequences and heads of the operator, and of a bias per head.
+TEST(KernelUnits, DivideTheAttentionOperator) {
+  OnnxFile file;
+  for (const char* name : {"q", "k", "v"}) file.weight(name, {2, 4, 8, 16});
+  file.weight("bias", {1, 4, 8, 8})
+      .input("x", {2, 4, 8, 16})
+      .node({"Add", {"x", "q"}, {"xq"}})
+      .node({"Attention", {"xq", "k", "v", "bias"}, {"y"}})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  const KernelGraph graph = file.read();
+  // The bias is a matrix of parameters, which is divided by heads only.
+  EXPECT_THAT(shardings_of(graph, 1), ElementsAre(Divided{4, ProductSide::kBatch, 1, 1}));
+}
+
 TEST(KernelUnits, AreMissingInInference) {
   EXPECT_THAT(mlp().read({.dtype = Dtype::kFp32, .is_training = false}).units, IsEmpty());
 }
