@@ -21,21 +21,12 @@
 namespace meshwright {
 namespace {
 
-/// Powers of two up to this size are searched.
-constexpr std::int64_t kLargestSearchedMicroBatch = 1024;
-
 constexpr const char* kGroupsNote =
     "The graph has more operators than are searched: some stay together.\n";
 
-struct SizedPlan {
-  std::int64_t micro_batch = 1;
-  GraphPlan plan;
-};
-
-struct GraphPlans {
-  PricedModel model;  ///< of the last micro-batch size
-  std::vector<SizedPlan> plans;
-  int sizes = 0;
+struct PlannedGraph {
+  PricedModel model;
+  SizedGraphPlans search;
 };
 
 std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool is_symbolic) {
@@ -59,15 +50,11 @@ std::vector<std::int64_t> micro_batches_of(const GraphPlanRequest& request, bool
                             request.batch_dimension),
                 "set --micro-batch to the number of samples of its inputs, or --batch-dim to the "
                 "name of their dimension");
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size <= kLargestSearchedMicroBatch; size *= 2)
-    if (request.global_batch % size == 0 && request.global_batch / size <= kMostMicrobatches)
-      sizes.push_back(size);
+  std::vector<std::int64_t> sizes = searched_micro_batches(request.global_batch);
   if (sizes.empty())
     refuse_flag("--global-batch",
-                fmt::format("{} samples; at most {} micro-batches of {} are supported",
-                            grouped(request.global_batch), grouped(kMostMicrobatches),
-                            kLargestSearchedMicroBatch),
+                fmt::format("{} samples are too many micro-batches of searched sizes",
+                            grouped(request.global_batch)),
                 "use a smaller global batch");
   return sizes;
 }
@@ -88,39 +75,31 @@ void check_tensor_degree(int tensor, const PricedModel& model) {
                 "remove it");
 }
 
-/// Larger micro-batches are not tried if nothing fits.
-GraphPlans search(const GraphPlanRequest& request, const NamedText& file) {
+PlannedGraph search(const GraphPlanRequest& request, const NamedText& file) {
   const bool is_symbolic =
       std::ranges::count(symbolic_dimensions(file), request.batch_dimension) > 0;
-  GraphPlans found;
-  ShortestSteps shortest(static_cast<std::size_t>(std::max(1, request.top)));
-  for (const std::int64_t size : micro_batches_of(request, is_symbolic)) {
-    if (is_interrupted()) break;
+  SizedGraph graph{.read = {},
+                   .micro_batches = micro_batches_of(request, is_symbolic),
+                   .global_batch = request.global_batch};
+  const auto flags_of = [&](std::int64_t size) {
     ModelGraphFlags flags = request.model;
     if (is_symbolic)
       flags.dimensions.push_back(fmt::format("{}={}", request.batch_dimension, size));
-    found.model = price_model(file, flags,
-                              {.devices = request.gpus,
-                               .microbatches = static_cast<int>(request.global_batch / size),
-                               .memory = {},
-                               .devices_flag = "--gpus"});
-    found.model.devices.tensor = request.tensor;
-    if (request.tensor) check_tensor_degree(*request.tensor, found.model);
-    ++found.sizes;
-    const int left_out = shortest.left_out();
-    std::vector<GraphPlan> plans =
-        plan_graph(found.model.graph, found.model.cluster, *found.model.cost, found.model.devices,
-                   file.where, {.stop = [] { return is_interrupted(); }, .shortest = &shortest});
-    if (plans.empty() && shortest.left_out() == left_out) break;
-    for (GraphPlan& plan : plans) found.plans.push_back({size, std::move(plan)});
-  }
-  std::ranges::stable_sort(found.plans, {}, [](const SizedPlan& each) {
-    return each.plan.prediction.evaluation.step_time;
-  });
-  return found;
+    return flags;
+  };
+  graph.read = [&](std::int64_t size) { return read_model_graph(file, flags_of(size)); };
+  PricedModel model = price_model(
+      file, flags_of(graph.micro_batches.front()),
+      {.devices = request.gpus, .microbatches = 1, .memory = {}, .devices_flag = "--gpus"});
+  model.devices.tensor = request.tensor;
+  if (request.tensor) check_tensor_degree(*request.tensor, model);
+  SizedGraphPlans found = plan_graph(graph, model.cluster, *model.cost, model.devices, file.where,
+                                     static_cast<std::size_t>(std::max(1, request.top)),
+                                     [] { return is_interrupted(); });
+  return {std::move(model), std::move(found)};
 }
 
-double samples_per_second(const SizedPlan& plan) {
+double samples_per_second(const SizedGraphPlan& plan) {
   return static_cast<double>(plan.micro_batch * plan.plan.training.problem.microbatches) /
          to_seconds(plan.plan.prediction.evaluation.step_time).value;
 }
@@ -136,7 +115,7 @@ std::string replicas_text(const GraphPlan& plan) {
   return fmt::format("{}", fmt::join(counts, "+"));
 }
 
-Table plans_table(const std::vector<SizedPlan>& plans, std::size_t top) {
+Table plans_table(const std::vector<SizedGraphPlan>& plans, std::size_t top) {
   Table table = empty_table("#", "micro-batch", "stages", left_aligned("GPUs"), "TP", "ZeRO",
                             "step", "samples/s", "MFU", "bubble", "busiest", "exposed comm",
                             "peak memory", "headroom");
@@ -172,14 +151,14 @@ std::string tensor_parallel_text(const GraphPlan& plan) {
                                : "the best that was found");
 }
 
-Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
+Document report_text(const GraphPlanRequest& request, const PlannedGraph& found) {
   const PricedModel& model = found.model;
-  const SizedPlan& best = found.plans.front();
+  const SizedGraphPlan& best = found.search.plans.front();
   const TrainingPartition& training = best.plan.training;
   Document text = fmt::format(
       "{} on {}: {}, global batch size {}\n\n", request.file, model.cluster.name,
       count_text(static_cast<std::size_t>(model.devices.count), "GPU"), request.global_batch);
-  text += plans_table(found.plans, static_cast<std::size_t>(request.top));
+  text += plans_table(found.search.plans, static_cast<std::size_t>(request.top));
   text += fmt::format(
       "GPUs: replicas of every stage, each of TP GPUs; bubble: share of the period, mean over "
       "ranks "
@@ -198,13 +177,13 @@ Document report_text(const GraphPlanRequest& request, const GraphPlans& found) {
       "step "
       "is 1F1B\nwith a flush.\n"
       "{}Cost model: {}; {}.\n",
-      count_text(found.plans.size(), "plan"),
-      count_text(static_cast<std::size_t>(found.sizes), "micro-batch size"),
+      count_text(found.search.plans.size(), "plan"),
+      count_text(static_cast<std::size_t>(found.search.sizes), "micro-batch size"),
       best.plan.is_exact ? "" : kGroupsNote, model.cost->provenance(), model.cost->validation());
   return text;
 }
 
-Json sized_plan_json(const SizedPlan& plan) {
+Json sized_plan_json(const SizedGraphPlan& plan) {
   Json stages = Json::array();
   for (const ReplicatedStage& stage : plan.plan.training.partition.stages)
     stages.push_back({{"data", stage.data}, {"nodes", stage.nodes.size()}});
@@ -231,7 +210,7 @@ Json tensor_parallel_json(const KernelGraph& graph, const GraphPlan& plan) {
           {"placements", std::move(placements)}};
 }
 
-std::string report_json(const GraphPlanRequest& request, const GraphPlans& found) {
+std::string report_json(const GraphPlanRequest& request, const PlannedGraph& found) {
   Json json{{"schema", 1},
             {"graph", request.file},
             {"cluster", found.model.cluster.name},
@@ -239,11 +218,13 @@ std::string report_json(const GraphPlanRequest& request, const GraphPlans& found
             {"global_batch", request.global_batch},
             {"plans", Json::array()}};
   for (std::size_t i = 0;
-       i < std::min<std::size_t>(found.plans.size(), static_cast<std::size_t>(request.top)); ++i)
-    json["plans"].push_back(sized_plan_json(found.plans[i]));
-  if (!found.plans.empty()) {
-    const TrainingPartition& best = found.plans.front().plan.training;
-    json["tensor_parallel"] = tensor_parallel_json(found.model.graph, found.plans.front().plan);
+       i < std::min<std::size_t>(found.search.plans.size(), static_cast<std::size_t>(request.top));
+       ++i)
+    json["plans"].push_back(sized_plan_json(found.search.plans[i]));
+  if (!found.search.plans.empty()) {
+    const TrainingPartition& best = found.search.plans.front().plan.training;
+    json["tensor_parallel"] =
+        tensor_parallel_json(found.search.graph, found.search.plans.front().plan);
     json["stage_map"] = Json::parse(stage_map_json(best.partition, best.problem));
   }
   json["cost_model"] = found.model.cost ? found.model.cost->provenance() : "";
@@ -258,16 +239,16 @@ Outcome plan_graph(const GraphPlanRequest& request, const OutputFlags& output) {
     refuse_flag("--graph", fmt::format("'{}' is not an ONNX file", request.file),
                 "partition graphs with measured times by 'meshwright partition'");
   const PartialResults partial_results;
-  const GraphPlans found = search(request, file);
-  if (found.plans.empty()) stop_if_interrupted();
-  if (!output.file.empty() && !found.plans.empty()) {
-    const TrainingPartition& best = found.plans.front().plan.training;
+  const PlannedGraph found = search(request, file);
+  if (found.search.plans.empty()) stop_if_interrupted();
+  if (!output.file.empty() && !found.search.plans.empty()) {
+    const TrainingPartition& best = found.search.plans.front().plan.training;
     write_file(output.file, stage_map_json(best.partition, best.problem));
   }
   Outcome outcome;
   if (output.json)
     outcome = outcome_of(report_json(request, found), output);
-  else if (!found.plans.empty())
+  else if (!found.search.plans.empty())
     outcome = outcome_of(report_text(request, found), output);
   else
     outcome = outcome_of(
@@ -277,8 +258,8 @@ Outcome plan_graph(const GraphPlanRequest& request, const OutputFlags& output) {
                     count_text(static_cast<std::size_t>(found.model.devices.count), "GPU"),
                     to_text(found.model.devices.memory)),
         output);
-  if (output.file == "-" && !found.plans.empty()) outcome.text.clear();
-  if (found.plans.empty()) outcome.exit_code = kExitNoPlanFits;
+  if (output.file == "-" && !found.search.plans.empty()) outcome.text.clear();
+  if (found.search.plans.empty()) outcome.exit_code = kExitNoPlanFits;
   if (is_interrupted()) {
     outcome.exit_code = kExitInterrupted;
     outcome.notes += "interrupted: the plans so far\n";

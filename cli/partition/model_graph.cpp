@@ -148,22 +148,25 @@ void refuse_model_graph_flags(const ModelGraphFlags& flags) {
                 "remove them");
 }
 
+KernelGraph read_model_graph(const NamedText& file, const ModelGraphFlags& flags) {
+  return read_onnx(file, {.dimensions = dimensions_of(flags.dimensions),
+                          .dtype = flags.dtype.value_or(Dtype::kBf16),
+                          .is_training = !flags.inference,
+                          .allows_unknown_operators = flags.unknown_operators == kMemoryBound,
+                          .directory = directory_of(file.where)});
+}
+
 PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
                         const DeviceFlags& device_flags) {
   PricedModel model{.graph = {}, .cluster = load_cluster(flags), .cost = {}, .devices = {}};
-  const OnnxOptions options{.dimensions = dimensions_of(flags.dimensions),
-                            .dtype = flags.dtype.value_or(Dtype::kBf16),
-                            .is_training = !flags.inference,
-                            .allows_unknown_operators = flags.unknown_operators == kMemoryBound,
-                            .directory = directory_of(file.where)};
-  check_dtype(options.dtype, model.cluster);
+  check_dtype(flags.dtype.value_or(Dtype::kBf16), model.cluster);
   model.devices = devices_of(model.cluster, device_flags);
   const Trainer trainer = trainer_from_toml(find_trainer(
       flags.trainer.empty() ? std::string(default_trainer(model.cluster)) : flags.trainer));
   if (!flags.inference)
     model.devices.reserved =
         trainer.memory.context.value_or(device_of(model.cluster, DeviceId(0)).reserved_memory);
-  model.graph = read_onnx(file, options);
+  model.graph = read_model_graph(file, flags);
   model.cost = make_device_cost_model(model.cluster, trainer);
   return model;
 }

@@ -42,8 +42,9 @@ struct PricedModel {
   std::unique_ptr<CostModel> cost;
   GraphDevices devices;
 };
-/// Reads ONNX, as torch.onnx or `python -m meshwright.export_graph` write it. UsageError for
-/// missing options.
+/// Reads ONNX, as torch.onnx or `python -m meshwright.export_graph` write it.
+KernelGraph read_model_graph(const NamedText& file, const ModelGraphFlags& flags);
+/// With its costs. UsageError for missing options.
 PricedModel price_model(const NamedText& file, const ModelGraphFlags& flags,
                         const DeviceFlags& devices);
 

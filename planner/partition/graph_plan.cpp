@@ -183,4 +183,35 @@ std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& clust
   return planner.take();
 }
 
+std::vector<std::int64_t> searched_micro_batches(std::int64_t global_batch) {
+  constexpr std::int64_t kLargest = 1024;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= kLargest; size *= 2)
+    if (global_batch % size == 0 && global_batch / size <= kMostMicrobatches) sizes.push_back(size);
+  return sizes;
+}
+
+SizedGraphPlans plan_graph(const SizedGraph& graph, const Cluster& cluster, const CostModel& cost,
+                           const GraphDevices& devices, const std::string& where,
+                           std::size_t wanted, const std::function<bool()>& stop) {
+  SizedGraphPlans found;
+  ShortestSteps shortest(wanted);
+  for (const std::int64_t size : graph.micro_batches) {
+    if (stop && stop()) break;
+    found.graph = graph.read(size);
+    ++found.sizes;
+    GraphDevices of_size = devices;
+    of_size.microbatches = static_cast<int>(graph.global_batch / size);
+    const int left_out = shortest.left_out();
+    std::vector<GraphPlan> plans = plan_graph(found.graph, cluster, cost, of_size, where,
+                                              {.stop = stop, .shortest = &shortest});
+    if (plans.empty() && shortest.left_out() == left_out) break;
+    for (GraphPlan& plan : plans) found.plans.push_back({size, std::move(plan)});
+  }
+  std::ranges::stable_sort(found.plans, {}, [](const SizedGraphPlan& each) {
+    return each.plan.prediction.evaluation.step_time;
+  });
+  return found;
+}
+
 }  // namespace meshwright

@@ -50,6 +50,30 @@ std::vector<GraphPlan> plan_graph(const KernelGraph& graph, const Cluster& clust
                                   const CostModel& cost, const GraphDevices& devices,
                                   const std::string& where, const GraphPlanOptions& options = {});
 
+/// A graph whose micro-batch size is chosen, too.
+struct SizedGraph {
+  std::function<KernelGraph(std::int64_t micro_batch)> read;
+  std::vector<std::int64_t> micro_batches;  ///< ascending, divisors of the global batch
+  std::int64_t global_batch = 1;            ///< samples per step
+};
+/// Powers of two up to 1,024 that divide the global batch into not too many micro-batches.
+std::vector<std::int64_t> searched_micro_batches(std::int64_t global_batch);
+
+struct SizedGraphPlan {
+  std::int64_t micro_batch = 1;
+  GraphPlan plan;
+};
+struct SizedGraphPlans {
+  std::vector<SizedGraphPlan> plans;  ///< the fastest step first
+  KernelGraph graph;                  ///< of the last micro-batch size
+  int sizes = 0;                      ///< micro-batch sizes that were tried
+};
+/// At least the `wanted` fastest plans of all sizes. Larger micro-batches are not tried if nothing
+/// fits. GraphDevices::microbatches is ignored.
+SizedGraphPlans plan_graph(const SizedGraph& graph, const Cluster& cluster, const CostModel& cost,
+                           const GraphDevices& devices, const std::string& where,
+                           std::size_t wanted, const std::function<bool()>& stop = {});
+
 /// A pass is about three tasks.
 inline constexpr std::int64_t kMostSimulatedPasses = std::int64_t{1} << 22;
 std::int64_t simulated_passes(const TrainingPartition& training);
