@@ -51,20 +51,15 @@ Cluster load_cluster(const ModelGraphFlags& flags) {
 
 GraphDevices devices_of(const Cluster& cluster, const DeviceFlags& flags) {
   const int available = device_count(cluster);
-  const NodeModel& node = node_of(cluster, DeviceId(0));
-  GraphDevices devices;
-  devices.count = flags.devices.value_or(std::min(available, node.device_count));
-  if (devices.count < 1 || devices.count > available)
+  const int of_node = node_of(cluster, DeviceId(0)).device_count;
+  const int count = flags.devices.value_or(std::min(available, of_node));
+  if (count < 1 || count > available)
     refuse_flag(flags.devices_flag,
-                fmt::format("{} devices on a cluster with {}", devices.count, available),
+                fmt::format("{} devices on a cluster with {}", count, available),
                 fmt::format("set it from 1 to {}", available));
-  devices.crosses_nodes = devices.count > node.device_count;
-  // Neighboring stages are on the same node except the last one of each node.
-  devices.flows_per_node = 1;
-  devices.microbatches = flags.microbatches.value_or(4 * devices.count);
-  Bytes memory = Bytes::max();
-  for (const auto& [name, device] : cluster.devices) memory = std::min(memory, device.memory);
-  devices.memory = flags.memory.value_or(memory);
+  GraphDevices devices = graph_devices(cluster, count);
+  devices.microbatches = flags.microbatches.value_or(4 * count);
+  if (flags.memory) devices.memory = *flags.memory;
   return devices;
 }
 

@@ -39,6 +39,16 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::GraphMap</name>
+    <message numerus="yes">
+        <source>%1: stage %2, %n operator(s)</source>
+        <translation>
+            <numerusform>%1: stage %2, %n operator</numerusform>
+            <numerusform>%1: stage %2, %n operators</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::MainWindow</name>
     <message numerus="yes">
         <source>⚠ %n problem(s)</source>

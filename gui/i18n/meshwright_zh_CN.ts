@@ -1166,6 +1166,202 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::GraphMap</name>
+    <message>
+        <source>Operators, colored by stage</source>
+        <translation>算子（按阶段着色）</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1: stage %2, %n operator(s)</source>
+        <translation>
+            <numerusform>%1：阶段 %2，%n 个算子</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::GraphScreen</name>
+    <message>
+        <source>Graph</source>
+        <translation>计算图</translation>
+    </message>
+    <message>
+        <source>No graph yet</source>
+        <translation>尚无计算图</translation>
+    </message>
+    <message>
+        <source>Plans any model that is an ONNX file: stages, replicas, tensor parallelism and ZeRO, with the step of every plan simulated. PyTorch models are exported by torch.onnx or python -m meshwright.export_graph.</source>
+        <translation>为任意 ONNX 模型制定计划：阶段、副本、张量并行与 ZeRO，并模拟每个计划的单步。PyTorch 模型可用 torch.onnx 或 python -m meshwright.export_graph 导出。</translation>
+    </message>
+    <message>
+        <source>Open ONNX file…</source>
+        <translation>打开 ONNX 文件…</translation>
+    </message>
+    <message>
+        <source>Plans, fastest first</source>
+        <translation>计划（最快在前）</translation>
+    </message>
+    <message>
+        <source>Operators of the chosen box</source>
+        <translation>所选方框中的算子</translation>
+    </message>
+    <message>
+        <source>node</source>
+        <translation>节点</translation>
+    </message>
+    <message>
+        <source>operator</source>
+        <translation>算子</translation>
+    </message>
+    <message>
+        <source>FLOP</source>
+        <translation>FLOP</translation>
+    </message>
+    <message>
+        <source>output</source>
+        <translation>输出</translation>
+    </message>
+    <message>
+        <source>Choose a plan</source>
+        <translation>请选择计划</translation>
+    </message>
+    <message>
+        <source>&amp;Open…</source>
+        <translation>打开(&amp;O)…</translation>
+    </message>
+    <message>
+        <source>Opens an ONNX file</source>
+        <translation>打开 ONNX 文件</translation>
+    </message>
+    <message>
+        <source>all</source>
+        <translation>全部</translation>
+    </message>
+    <message>
+        <source>C&amp;luster</source>
+        <translation>集群(&amp;L)</translation>
+    </message>
+    <message>
+        <source>Cluster to train on</source>
+        <translation>用于训练的集群</translation>
+    </message>
+    <message>
+        <source>Number of GPUs</source>
+        <translation>GPU 数量</translation>
+    </message>
+    <message>
+        <source>Global &amp;batch</source>
+        <translation>全局批次(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Samples per training step</source>
+        <translation>每个训练步的样本数</translation>
+    </message>
+    <message>
+        <source>&amp;Micro-batch</source>
+        <translation>微批次(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Samples per micro-batch; all: powers of two, for graphs with a dimension named batch</source>
+        <translation>每个微批次的样本数；全部：2 的幂，适用于带有名为 batch 的维度的计算图</translation>
+    </message>
+    <message>
+        <source>Tensor-parallel degree</source>
+        <translation>张量并行度</translation>
+    </message>
+    <message>
+        <source>Finds the fastest plans for this graph on these GPUs</source>
+        <translation>在这些 GPU 上为此计算图查找最快的计划</translation>
+    </message>
+    <message>
+        <source>Plan &amp;graph of operators</source>
+        <translation>为计算图制定计划(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Finds the fastest plans for the opened ONNX file</source>
+        <translation>为已打开的 ONNX 文件查找最快的计划</translation>
+    </message>
+    <message>
+        <source>Enlarge operators</source>
+        <translation>放大算子</translation>
+    </message>
+    <message>
+        <source>Shrink operators</source>
+        <translation>缩小算子</translation>
+    </message>
+    <message>
+        <source>Graph of operators</source>
+        <translation>计算图</translation>
+    </message>
+    <message>
+        <source>ONNX files (*.onnx)</source>
+        <translation>ONNX 文件 (*.onnx)</translation>
+    </message>
+    <message>
+        <source>Planning %1…</source>
+        <translation>正在为 %1 制定计划…</translation>
+    </message>
+    <message>
+        <source>Plan graph</source>
+        <translation>计算图计划</translation>
+    </message>
+    <message>
+        <source>Canceled</source>
+        <translation>已取消</translation>
+    </message>
+    <message>
+        <source>No plan fits: use more GPUs or a smaller micro-batch</source>
+        <translation>没有可行的计划：请使用更多 GPU 或更小的微批次</translation>
+    </message>
+    <message>
+        <source>%1 plans simulated; step: 1F1B with a flush. Cost model: %2</source>
+        <translation>已模拟 %1 个计划；单步：1F1B，末尾排空。成本模型：%2</translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>samples/s</source>
+        <translation>样本/秒</translation>
+    </message>
+    <message>
+        <source>micro-batch</source>
+        <translation>微批次</translation>
+    </message>
+    <message>
+        <source>stages</source>
+        <translation>阶段数</translation>
+    </message>
+    <message>
+        <source>replicas</source>
+        <translation>副本数</translation>
+    </message>
+    <message>
+        <source>bubble</source>
+        <translation>气泡率</translation>
+    </message>
+    <message>
+        <source>peak memory</source>
+        <translation>峰值显存</translation>
+    </message>
+    <message>
+        <source>Draw graph</source>
+        <translation>绘制计算图</translation>
+    </message>
+    <message>
+        <source>&amp;Plan</source>
+        <translation>制定计划(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel</source>
+        <translation>取消(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Cancels the search and keeps the previous results</source>
+        <translation>取消搜索，保留之前的结果</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::HandOver</name>
     <message>
         <source>&amp;For</source>

@@ -3,6 +3,7 @@
 #include "gui/screens/calibration_screen.hpp"
 #include "gui/screens/compare_screen.hpp"
 #include "gui/screens/explore_screen.hpp"
+#include "gui/screens/graph_screen.hpp"
 #include "gui/screens/lecture_screen.hpp"
 #include "gui/screens/memory_screen.hpp"
 #include "gui/screens/plans_screen.hpp"
@@ -20,6 +21,7 @@ std::vector<Screen*> make_screens(Workbench& workbench, QWidget* parent) {
       new RunScreen(workbench, parent),         new TopologyScreen(workbench, parent),
       new MemoryScreen(workbench, parent),      new SweepScreen(workbench, parent),
       new CalibrationScreen(workbench, parent), new LectureScreen(workbench, parent),
+      new GraphScreen(workbench, parent),
   };
 }
 

@@ -7,11 +7,12 @@
 #include "core/formats/file.hpp"
 #include "gui/timeline/trace_files.hpp"
 #include "models/load/load.hpp"
+#include "models/onnx/onnx.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-enum class FileKind { kPlan, kTrace, kCalibration, kSchedule, kModel, kCluster, kUnknown };
+enum class FileKind { kPlan, kTrace, kCalibration, kSchedule, kModel, kCluster, kGraph, kUnknown };
 
 bool ends_with(const std::string& path, std::string_view suffix) {
   return path.size() >= suffix.size() && std::string_view(path).ends_with(suffix);
@@ -37,6 +38,7 @@ FileKind kind_of_json(std::string_view text) {
 }
 
 FileKind kind_of_text(const std::string& path, std::string_view text) {
+  if (ends_with(path, ".onnx")) return FileKind::kGraph;
   if (ends_with(path, ".csv")) return FileKind::kSchedule;
   if (ends_with(path, ".toml")) return FileKind::kCluster;
   if (ends_with(path, ".plan.json")) return FileKind::kPlan;
@@ -49,7 +51,8 @@ FileKind kind_of_text(const std::string& path, std::string_view text) {
 
 std::string stem_of(const std::string& path) {
   std::string name = path.substr(path.find_last_of('/') + 1);
-  for (const std::string_view suffix : {".config.json", ".plan.json", ".json", ".toml", ".csv"})
+  for (const std::string_view suffix :
+       {".config.json", ".plan.json", ".json", ".toml", ".csv", ".onnx"})
     if (ends_with(name, suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
 }
@@ -85,12 +88,15 @@ OpenedContent read_content(const std::string& path, const std::string& text,
     case FileKind::kCluster:
       (void)cluster_from_toml(named);
       return OpenedCluster{named};
+    case FileKind::kGraph:
+      (void)symbolic_dimensions(named);
+      return OpenedGraph{named};
     case FileKind::kUnknown:
       break;
   }
-  throw InputError(Diagnostic{
-      path, "unrecognized format",
-      "open a plan, trace, calibration, schedule (CSV), model (config.json) or cluster (TOML)"});
+  throw InputError(Diagnostic{path, "unrecognized format",
+                              "open a plan, trace, calibration, schedule (CSV), model (config.json "
+                              "or ONNX) or cluster (TOML)"});
 }
 
 }  // namespace
@@ -144,7 +150,7 @@ OpenedFile open_files(const std::vector<std::string>& paths,
 }
 
 std::string openable_patterns() {
-  return "*.json *.pftrace *.perfetto-trace *.gz *.csv *.toml *.trace";
+  return "*.json *.pftrace *.perfetto-trace *.gz *.csv *.toml *.trace *.onnx";
 }
 
 }  // namespace meshwright::gui

@@ -21,12 +21,17 @@ struct OpenedModel {
 struct OpenedCluster {
   NamedText text;
 };
+/// An ONNX file, read when it is planned.
+struct OpenedGraph {
+  NamedText text;
+};
 /// Two timelines that are not ranks of one run, to be compared: their paths.
 struct OpenedPair {
   std::string first, second;
 };
-using OpenedContent = std::variant<PlanFile, std::shared_ptr<const TimelineTracks>, Calibration,
-                                   ImportedSchedule, OpenedModel, OpenedCluster, OpenedPair>;
+using OpenedContent =
+    std::variant<PlanFile, std::shared_ptr<const TimelineTracks>, Calibration, ImportedSchedule,
+                 OpenedModel, OpenedCluster, OpenedGraph, OpenedPair>;
 
 struct OpenedFile {
   std::string path;  ///< the first one of several traces

@@ -25,7 +25,8 @@ void add_options(QCommandLineParser& parser) {
   parser.addHelpOption();
   parser.addVersionOption();
   parser.addPositionalArgument(
-      "files", "plan, trace, schedule, calibration, model or cluster files to open", "[FILE...]");
+      "files", "plan, trace, schedule, calibration, model, ONNX or cluster files to open",
+      "[FILE...]");
   parser.addOption({"screen", "screen to show first (see --list-screens)", "NAME"});
   parser.addOption({"list-screens", "print the names of all screens and exit"});
   parser.addOption({"example", "open a built-in example, such as textbook", "NAME"});

@@ -146,8 +146,10 @@ void MainWindow::add_go_actions() {
   int number = 0;
   for (Screen* screen : screens_) {
     ++number;
-    QList<QKeySequence> keys;
-    if (number <= 10) keys = {QKeySequence(QString::number(number % 10))};
+    constexpr int kDigits = 10;
+    const QString digit = QString::number(number % kDigits);
+    const QList<QKeySequence> keys =
+        shortcuts(number <= kDigits ? digit : "Ctrl+Alt+Shift+" + digit);
     actions_->add({"go." + screen->traits().name, MenuId::kGo, screen->traits().title,
                    tr("Shows the %1 screen").arg(screen->traits().title), keys},
                   [this, name = screen->traits().name] { show_screen(name); });

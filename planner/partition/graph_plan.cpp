@@ -121,6 +121,7 @@ class GraphPlanner {
       }
       if (!partition) continue;
       plan.is_exact = priced.is_exact;
+      plan.group = priced.group;
       plan.training = copies_of(expand(graph, priced, *partition), pipelines);
       if (simulated_passes(plan.training) > kMostSimulatedPasses || is_known(plan)) continue;
       for (const int zero : levels_of(plan.training)) {

@@ -12,6 +12,7 @@ namespace meshwright {
 struct GraphPlan {
   bool is_exact = true;                      ///< see PricedKernelGraph
   TrainingPartition training;                ///< of one device of each tensor-parallel group
+  std::vector<std::int32_t> group = {};      ///< by node, see PricedKernelGraph
   int tensor = 1;                            ///< devices of a group
   std::vector<std::string> placements = {};  ///< by node, see placements_of(); empty: tensor is 1
   bool has_best_placements = false;          ///< see ShardedGraph::is_optimal

@@ -207,6 +207,15 @@ Seconds backward_time(const KernelGraphNode& node, const CostModel& cost) {
 
 }  // namespace
 
+GraphDevices graph_devices(const Cluster& cluster, int count) {
+  GraphDevices devices{.count = count, .memory = Bytes::max()};
+  for (const auto& [name, device] : cluster.devices)
+    devices.memory = std::min(devices.memory, device.memory);
+  // Neighboring stages are on the same node except the last one of each node.
+  devices.crosses_nodes = count > node_of(cluster, DeviceId(0)).device_count;
+  return devices;
+}
+
 Strategy trained_in(Dtype dtype) {
   Strategy strategy;
   strategy.dtype = dtype;

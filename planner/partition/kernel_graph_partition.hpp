@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/cluster/cluster.hpp"
 #include "core/cost/cost_model.hpp"
 #include "core/model/kernel_graph.hpp"
 #include "core/plan/plan.hpp"
@@ -23,6 +24,9 @@ struct GraphDevices {
   std::optional<int> tensor = {};  ///< tensor-parallel degree of plan_graph(); absent: all
   int shards = 1;  ///< devices that share weights, gradients and optimizer state of one; training
 };
+
+/// The first `count` devices of a cluster, with the memory of the smallest ones.
+GraphDevices graph_devices(const Cluster& cluster, int count);
 
 /// Nodes are merged until there are at most this many: then the number of down-sets is small.
 inline constexpr std::size_t kMostTrainingGroups = 320;
