@@ -249,10 +249,11 @@ class GraphSharding {
                                  const std::vector<Kernel>& kernels) const {
     const KernelSharding* found = sharding(unit, strategy);
     if (found == nullptr) return kernels;
+    const DevicePart part = part_of_device(*found, group_.devices);
     std::vector<Kernel> parts;
+    parts.reserve(kernels.size());
     for (const Kernel& kernel : kernels)
-      parts.push_back(
-          part_of_kernel(kernel, product_of(unit), *found, part_of_device(*found, group_.devices)));
+      parts.push_back(part_of_kernel(kernel, product_of(unit), *found, part));
     return parts;
   }
 
@@ -348,8 +349,7 @@ class GraphSharding {
       local.nodes[v].saved = part.of(graph_.nodes[v].saved);
       if (!found->gives_sums) local.nodes[v].output = part.of(graph_.nodes[v].output);
     }
-    for (std::size_t e = 0; e < local.edges.size(); ++e) {
-      KernelGraphEdge& edge = local.edges[e];
+    for (KernelGraphEdge& edge : local.edges) {
       const auto u = to_index(unit_of_[to_index(edge.source)]);
       const KernelSharding* found = chosen(u);
       if (found != nullptr && !found->gives_sums)
