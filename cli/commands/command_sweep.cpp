@@ -20,7 +20,7 @@
 #include "executor/launch/mpi_job.hpp"
 #include "executor/launch/supervision.hpp"
 #include "executor/runs/same_run.hpp"
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 
 namespace meshwright {
 namespace {

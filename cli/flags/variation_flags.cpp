@@ -14,7 +14,7 @@
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "simulator/engine/simulate.hpp"
 
 namespace meshwright {

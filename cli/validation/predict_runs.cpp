@@ -6,7 +6,7 @@
 
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/predict/predict.hpp"

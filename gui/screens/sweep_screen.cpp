@@ -11,7 +11,7 @@
 #include "gui/widgets/arrange.hpp"
 #include "gui/widgets/chart_axis.hpp"
 #include "gui/widgets/flow_layout.hpp"
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 
 namespace meshwright::gui {
 namespace {

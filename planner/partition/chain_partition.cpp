@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/partition/pipeline_search.hpp"
 
 namespace meshwright {
@@ -62,37 +63,55 @@ class ChainSearch {
     if (other && other->time.value < best_seconds()) plan = *other;
   }
 
+  static constexpr std::size_t kAtATime = 2;
   const ChainProblem& problem_;
   const std::function<bool()>& stops_;
+  ThreadTeam threads_{kAtATime};
 };
 
+/// Pairs of micro-batch sizes are searched at the same time, each with the best plan before the
+/// pair: results do not depend on the number of threads.
 double ChainSearch::search(const std::vector<std::size_t>& cuts, bool is_bound_wanted) {
-  std::vector<std::unique_ptr<PipelineSearch>> searches;
-  for (const int size : pipeline_microbatches(problem_)) {
-    auto search = std::make_unique<PipelineSearch>(problem_, size, cuts, stops_);
-    if (search->exists()) searches.push_back(std::move(search));
-  }
-  std::vector<std::pair<double, PipelineSearch*>> order;  // by coarse bounds
-  for (const auto& search : searches) {
-    if (stops_()) return 0;
-    if (search->is_slower_than(best_seconds())) continue;
-    order.emplace_back(search->bound(best_seconds(), kCoarseStep), search.get());
-    if (order.back().first < best_seconds()) consider(search->first_plan());
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  double bound = kNoSeconds;  // those that are slower are no better than the best
-  for (const auto& [coarse_bound, search] : order) {
-    double own_bound = coarse_bound;
-    if (own_bound < best_seconds()) {
-      if (is_bound_wanted) own_bound = search->bound(best_seconds(), kFineStep);
-      consider(search->solve(best_seconds(), kFineStep));
-      if (is_bound_wanted && own_bound >= best_seconds() * (1 - kSmallGap))
-        own_bound = search->bound(best_seconds(), kFinestStep);
+  const std::vector<int> sizes = pipeline_microbatches(problem_);
+  std::vector<std::unique_ptr<PipelineSearch>> searches(sizes.size());
+  threads_.for_each(sizes.size(), [&](std::size_t i) {
+    searches[i] = std::make_unique<PipelineSearch>(problem_, sizes[i], cuts, stops_);
+  });
+  std::erase_if(searches, [](const auto& search) { return !search->exists(); });
+  struct Candidate {
+    double bound = kNoSeconds;
+    PipelineSearch* search = nullptr;
+    std::optional<ChainPlan> plan = {};
+  };
+  std::vector<Candidate> order;
+  for (const auto& search : searches) order.push_back({.search = search.get()});
+  const auto in_pairs = [&](const std::function<void(Candidate&, double best)>& visit) {
+    for (std::size_t first = 0; first < order.size() && !stops_(); first += kAtATime) {
+      const std::size_t count = std::min(kAtATime, order.size() - first);
+      const double best = best_seconds();
+      threads_.for_each(count, [&](std::size_t i) { visit(order[first + i], best); });
+      for (std::size_t i = first; i < first + count; ++i) consider(order[i].plan);
     }
-    bound = std::min(bound, own_bound);
-  }
-  return stops_() ? 0 : std::min(bound, best_seconds());
+  };
+  in_pairs([](Candidate& candidate, double best) {
+    if (candidate.search->is_slower_than(best)) return;
+    candidate.bound = candidate.search->bound(best, kCoarseStep);
+    if (candidate.bound < best) candidate.plan = candidate.search->first_plan();
+  });
+  std::erase_if(order, [](const Candidate& each) { return each.bound == kNoSeconds; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.bound < b.bound; });
+  in_pairs([&](Candidate& candidate, double best) {
+    if (candidate.bound >= best) return;
+    if (is_bound_wanted) candidate.bound = candidate.search->bound(best, kFineStep);
+    candidate.plan = candidate.search->solve(best, kFineStep);
+    const double own = candidate.plan ? std::min(best, candidate.plan->time.value) : best;
+    if (is_bound_wanted && candidate.bound >= own * (1 - kSmallGap))
+      candidate.bound = candidate.search->bound(own, kFinestStep);
+  });
+  double bound = best_seconds();  // those that are slower are no better than the best
+  for (const Candidate& each : order) bound = std::min(bound, each.bound);
+  return stops_() ? 0 : bound;
 }
 
 double work_bound(const ChainProblem& problem) {

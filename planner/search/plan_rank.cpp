@@ -8,8 +8,8 @@
 
 #include "core/base/random.hpp"
 #include "core/plan/strategy_text.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/search/branching.hpp"
-#include "planner/search/parallel_for.hpp"
 
 namespace meshwright {
 namespace {

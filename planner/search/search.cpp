@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/search/branching.hpp"
 #include "planner/search/explain.hpp"
 #include "planner/search/node_selection.hpp"
 #include "planner/search/open_nodes.hpp"
-#include "planner/search/parallel_for.hpp"
 #include "planner/search/refinement.hpp"
 #include "planner/search/state_bound.hpp"
 #include "planner/search/synthesized_plan.hpp"

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <new>
 
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/search/search.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/trainer_choices.hpp"

@@ -6,10 +6,10 @@
 
 #include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
+#include "planner/parallel/parallel_for.hpp"
 #include "planner/search/bounds.hpp"
 #include "planner/search/layer_times.hpp"
 #include "planner/search/mixed_stages.hpp"
-#include "planner/search/parallel_for.hpp"
 #include "planner/search/space.hpp"
 #include "planner/synthesis/schedule_front.hpp"
 #include "simulator/predict/predict.hpp"

@@ -48,7 +48,7 @@ set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "gr
                 "checks cost lowering timeline" "formats")
 set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit" "predict")
 set(floors_kernels "device reference" "cpu cuda")
-set(floors_planner "synthesis sharding" "partition" "search" "sizing")
+set(floors_planner "parallel synthesis sharding" "partition" "search" "sizing")
 set(floors_models "text builders" "families graphs onnx" "load" "launch" "import" "kineto")
 set(floors_cli "terminal" "flags reports" "validation" "job partition" "explain manual plan run schedule sweep" "calibration"
                "commands" "program")

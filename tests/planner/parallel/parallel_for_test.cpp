@@ -1,4 +1,4 @@
-#include "planner/search/parallel_for.hpp"
+#include "planner/parallel/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 
