@@ -15,6 +15,7 @@
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 #include "models/onnx/onnx.hpp"
 #include "planner/partition/graph_plan.hpp"
 
@@ -245,6 +246,9 @@ Outcome plan_graph(const GraphPlanRequest& request, const OutputFlags& output) {
     const TrainingPartition& best = found.search.plans.front().plan.training;
     write_file(output.file, stage_map_json(best.partition, best.problem));
   }
+  if (!request.timeline.empty() && !found.search.plans.empty())
+    write_file(request.timeline, to_pftrace(timeline_of(found.search.plans.front().plan.prediction,
+                                                        found.model, request.file)));
   Outcome outcome;
   if (output.json)
     outcome = outcome_of(report_json(request, found), output);

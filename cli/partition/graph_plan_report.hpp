@@ -16,6 +16,7 @@ struct GraphPlanRequest {
   ModelGraphFlags model;
   std::string batch_dimension;  ///< name of the symbolic dimension that is the micro-batch
   std::optional<int> gpus, micro_batch, tensor;
+  std::string timeline;  ///< file for the step of the fastest plan; empty: none
   std::int64_t global_batch = 1;
   int top = 10;
 };

@@ -41,9 +41,10 @@ constexpr const char* kPlanFooter =
     "  meshwright plan --graph resnet50.onnx --cluster dgx-a100 --gpus 8 --global-batch 1024";
 
 /// The options of plans of a graph.
-constexpr std::array kGraphPlanOptions{
-    "--graph",       "--batch-dim", "--dim",  "--cluster", "--gpus",   "--global-batch", "--dtype",
-    "--micro-batch", "--top",       "--json", "--format",  "--output", "--trainer",      "--tp"};
+constexpr std::array kGraphPlanOptions{"--graph",   "--batch-dim",    "--dim",     "--cluster",
+                                       "--gpus",    "--global-batch", "--dtype",   "--micro-batch",
+                                       "--top",     "--json",         "--format",  "--output",
+                                       "--trainer", "--tp",           "--timeline"};
 
 void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
   flags.command = &command;
@@ -58,6 +59,8 @@ void add_graph_flags(CLI::App& command, GraphPlanFlags& flags) {
       .add_option("--dim", flags.dimensions, "size of another symbolic dimension, such as seq=512")
       ->type_name("DIMENSION=N")
       ->allow_extra_args(false);
+  add_value(command, "--timeline", flags.timeline, "FILE",
+            "write the simulated step of plan 1, as Perfetto trace");
 }
 
 void add_plan_batch_flags(CLI::App& command, PlanFlags& flags) {
@@ -210,6 +213,7 @@ GraphPlanRequest graph_plan_request(const PlanFlags& flags) {
                            .gpus = {},
                            .micro_batch = flags.choices.micro_batch,
                            .tensor = flags.choices.tensor,
+                           .timeline = flags.graph.timeline,
                            .global_batch = global_batch_of(flags),
                            .top = flags.top.value_or(10)};
   request.model.cluster = flags.sources.cluster;
@@ -223,6 +227,9 @@ GraphPlanRequest graph_plan_request(const PlanFlags& flags) {
 
 PlanRequest plan_request(const PlanFlags& flags) {
   PlanRequest request;
+  if (!flags.graph.timeline.empty())
+    refuse_flag("--timeline", "can only be used with --graph",
+                "save a plan with -o, and write its timeline by 'meshwright simulate'");
   if (!flags.gpus.empty()) request.gpus = gpu_sizes_from_text(flags.gpus);
   request.run = planned_run_of(flags);
   request.models = names_of(flags.sources.model, "--model", "gpt3-175b");

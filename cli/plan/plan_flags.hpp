@@ -18,7 +18,7 @@ namespace meshwright {
 
 /// Of plans of a graph of operators.
 struct GraphPlanFlags {
-  std::string file, batch_dimension = "batch";
+  std::string file, batch_dimension = "batch", timeline;
   std::vector<std::string> dimensions;
   const CLI::App* command = nullptr;  ///< knows which options were given
 };

@@ -241,7 +241,8 @@ TEST_F(PartitionProgram, PlansAModelForEveryMicroBatchSize) {
     more.insert(more.begin(), plan.begin(), plan.end());
     return run(more);
   };
-  const ProgramRun result = with({"--json", "--top", "100", "-o", "stages.json"});
+  const ProgramRun result =
+      with({"--json", "--top", "100", "-o", "stages.json", "--timeline", "step.pftrace"});
   EXPECT_EQ(result.exit_code, 0) << result.standard_error;
   const Json plans = Json::parse(result.standard_output)["plans"];
   std::set<int> micro_batches;
@@ -251,6 +252,7 @@ TEST_F(PartitionProgram, PlansAModelForEveryMicroBatchSize) {
     EXPECT_LE(plans[i - 1]["step_ns"], plans[i]["step_ns"]);
   std::ifstream file(path("stages.json"));
   EXPECT_EQ(Json::parse(file), Json::parse(result.standard_output)["stage_map"]);
+  EXPECT_THAT(run({"show", "step.pftrace"}).standard_output, HasSubstr("spans"));
   const Json fixed = Json::parse(with({"--json", "--micro-batch", "48"}).standard_output)["plans"];
   EXPECT_FALSE(fixed.empty());
   for (const Json& each : fixed) EXPECT_EQ(each["micro_batch"], 48);
