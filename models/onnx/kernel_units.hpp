@@ -7,6 +7,9 @@
 
 namespace meshwright::onnx {
 
+/// Larger graphs have no tensor parallelism.
+inline constexpr std::size_t kMostShardedNodes = 16'384;
+
 /// All nodes in units of those that have one kernel, or none, with the dimensions that can be
 /// divided. A unit is divided along dimensions that are linked (DimensionLinks) in all of its
 /// nodes, so that no node needs another device's part. Not offered: dimensions along which a

@@ -21,9 +21,6 @@ namespace {
 /// Parameters of a tensor that is put together from more of them are not followed.
 constexpr std::size_t kMostJoinedParameters = 64;
 
-/// Larger graphs have no tensor parallelism.
-constexpr std::size_t kMostShardedNodes = 16'384;
-
 /// More than weights, gradients and optimizer state take per parameter.
 constexpr double kStateBytes = 32;
 
