@@ -1,10 +1,8 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "models/onnx/causal_masks.hpp"
 #include "models/onnx/fuse_kernels.hpp"
