@@ -113,9 +113,23 @@ class StageReader {
     steps.insert(steps.end(), added.begin(), added.end());
   }
 
+  /// While it runs, a work needs the largest of these buffers.
+  static void need(Work& work, Bytes bytes) {
+    Bytes& working = work.transient[MemoryClass::kWorking];
+    working = std::max(working, bytes);
+  }
+  /// Tensors that are whole only until they have been read.
+  static void need_gathered(Work& work, const std::vector<Collective>& collectives) {
+    for (const Collective& each : collectives)
+      if (each.kind == CollectiveKind::kAllGather) need(work, each.bytes);
+  }
+
   void append_forward() {
-    for (const std::int32_t each : stage_.nodes)
-      append(works_.units[unit_of_[each]].forward, node(each).name, forward_steps(node(each)));
+    for (const std::int32_t each : stage_.nodes) {
+      Work& work = works_.units[unit_of_[each]].forward;
+      append(work, node(each).name, forward_steps(node(each)));
+      need_gathered(work, node(each).forward_collectives);
+    }
     // The saved tensors of a group are held from its last node on.
     for (const auto& [group, nodes] : members_) {
       StageUnit& unit = works_.units[unit_of_[nodes.back()]];
@@ -135,10 +149,10 @@ class StageReader {
         for (const std::int32_t again : nodes)
           append(work, node(again).name, forward_steps(node(again)), true);
         const std::vector<NodeVariant>& variants = variants_of(nodes.front());
-        Bytes& working = work.transient[MemoryClass::kWorking];
-        working = std::max(working, variants[variant_[group]].memory - variants[0].memory);
+        need(work, variants[variant_[group]].memory - variants[0].memory);
       }
       append(work, node(*each).name, backward_steps(node(*each)));
+      need_gathered(work, node(*each).backward_collectives);
     }
   }
 
