@@ -94,6 +94,30 @@ TEST_F(GraphPlans, ShardMatricesIfTheyDoNotFit) {
               1e5);
 }
 
+/// Free collectives: parts of the rows between products, of which the first reads all rows, 128
+/// tokens of width 64.
+TEST_F(GraphPlans, HoldGatheredTensorsWhileTheyAreRead) {
+  OnnxFile file;
+  file.input("x", {1, 128, 64})
+      .weight("scale", {64})
+      .weight("w", {64, 256})
+      .weight("v", {256, 64})
+      .node({"LayerNormalization", {"x", "scale"}, {"n"}})
+      .node({"MatMul", {"n", "w"}, {"h"}})
+      .node({"Gelu", {"h"}, {"g"}})
+      .node({"MatMul", {"g", "v"}, {"y"}})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  const auto plans =
+      plan(file.read({.dtype = Dtype::kBf16}),
+           {.count = 2, .memory = Bytes(10'000'000), .microbatches = 1, .tensor = 2});
+  ASSERT_FALSE(plans.empty());
+  EXPECT_THAT(plans[0].placements,
+              ::testing::ElementsAre("Shard(1)", "Shard(2)", "Shard(2)", "Partial", ""));
+  EXPECT_EQ(plans[0].prediction.evaluation.peak_memory[0][MemoryClass::kWorking],
+            Bytes(128 * 64 * 2));
+}
+
 TEST_F(GraphPlans, HaveOneTensorParallelDegreeIfAsked) {
   OnnxFile file;
   file.input("x", {64, 512})
