@@ -172,14 +172,16 @@ Document report_text(const GraphPlanRequest& request, const PlannedGraph& found)
   if (best.plan.tensor > 1) text += tensor_parallel_text(best.plan);
   text += breakdown_table(best.plan.prediction.graph.ranks, best.plan.prediction.evaluation);
   text += fmt::format(
-      "\nSimulated {}: {}, each with every number of equal pipelines, whose stages are those with "
-      "the\n"
-      "fastest slowest stage, with tensor parallelism within nodes, and with ZeRO 0, 1 and 3. A "
-      "step "
-      "is 1F1B\nwith a flush.\n"
+      "\nSearched {}: every number of equal pipelines, whose stages are those with the fastest "
+      "slowest\n"
+      "stage, with tensor parallelism within nodes, and with ZeRO 0, 1 and 3. A step is 1F1B with "
+      "a "
+      "flush.\n"
+      "Simulated {}{}.\n"
       "{}Cost model: {}; {}.\n",
-      count_text(found.search.plans.size(), "plan"),
       count_text(static_cast<std::size_t>(found.search.sizes), "micro-batch size"),
+      count_text(found.search.plans.size(), "plan"),
+      found.search.is_complete ? "" : "; others are slower than those that are shown",
       best.plan.is_exact ? "" : kGroupsNote, model.cost->provenance(), model.cost->validation());
   return text;
 }

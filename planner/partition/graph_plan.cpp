@@ -209,6 +209,7 @@ SizedGraphPlans plan_graph(const SizedGraph& graph, const Cluster& cluster, cons
     if (plans.empty() && shortest.left_out() == left_out) break;
     for (GraphPlan& plan : plans) found.plans.push_back({size, std::move(plan)});
   }
+  found.is_complete = shortest.left_out() == 0;
   std::ranges::stable_sort(found.plans, {}, [](const SizedGraphPlan& each) {
     return each.plan.prediction.evaluation.step_time;
   });

@@ -68,6 +68,7 @@ struct SizedGraphPlans {
   std::vector<SizedGraphPlan> plans;  ///< the fastest step first
   KernelGraph graph;                  ///< of the last micro-batch size
   int sizes = 0;                      ///< micro-batch sizes that were tried
+  bool is_complete = true;            ///< false: slower plans were left out
 };
 /// At least the `wanted` fastest plans of all sizes. Larger micro-batches are not tried if nothing
 /// fits. GraphDevices::microbatches is ignored.
