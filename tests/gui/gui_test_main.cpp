@@ -12,7 +12,7 @@
 extern "C" const char* __lsan_default_options();  // NOLINT: names of the sanitizer
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_options() { return "use_tls=0"; }
-extern "C" const char* __lsan_default_suppressions() { return "leak:libglib-2.0\n"; }
+extern "C" const char* __lsan_default_suppressions() { return "leak:libglib-2.0\nleak:libgvc\n"; }
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
