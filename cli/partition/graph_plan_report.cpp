@@ -79,21 +79,26 @@ void check_tensor_degree(int tensor, const PricedModel& model) {
 PlannedGraph search(const GraphPlanRequest& request, const NamedText& file) {
   const bool is_symbolic =
       std::ranges::count(symbolic_dimensions(file), request.batch_dimension) > 0;
-  SizedGraph graph{.read = {},
-                   .micro_batches = micro_batches_of(request, is_symbolic),
-                   .global_batch = request.global_batch};
+  const std::vector<std::int64_t> sizes = micro_batches_of(request, is_symbolic);
   const auto flags_of = [&](std::int64_t size) {
     ModelGraphFlags flags = request.model;
     if (is_symbolic)
       flags.dimensions.push_back(fmt::format("{}={}", request.batch_dimension, size));
     return flags;
   };
-  graph.read = [&](std::int64_t size) { return read_model_graph(file, flags_of(size)); };
   PricedModel model = price_model(
-      file, flags_of(graph.micro_batches.front()),
+      file, flags_of(sizes.front()),
       {.devices = request.gpus, .microbatches = 1, .memory = {}, .devices_flag = "--gpus"});
   model.devices.tensor = request.tensor;
   if (request.tensor) check_tensor_degree(*request.tensor, model);
+  const SizedGraph graph{.read =
+                             [&](std::int64_t size) {
+                               return size == sizes.front()
+                                          ? std::move(model.graph)
+                                          : read_model_graph(file, flags_of(size));
+                             },
+                         .micro_batches = sizes,
+                         .global_batch = request.global_batch};
   SizedGraphPlans found = plan_graph(graph, model.cluster, *model.cost, model.devices, file.where,
                                      static_cast<std::size_t>(std::max(1, request.top)),
                                      [] { return is_interrupted(); });
@@ -172,11 +177,9 @@ Document report_text(const GraphPlanRequest& request, const PlannedGraph& found)
   if (best.plan.tensor > 1) text += tensor_parallel_text(best.plan);
   text += breakdown_table(best.plan.prediction.graph.ranks, best.plan.prediction.evaluation);
   text += fmt::format(
-      "\nSearched {}: every number of equal pipelines, whose stages are those with the fastest "
-      "slowest\n"
-      "stage, with tensor parallelism within nodes, and with ZeRO 0, 1 and 3. A step is 1F1B with "
-      "a "
-      "flush.\n"
+      "\nSearched {}: every number of equal pipelines, whose stages are those with the fastest\n"
+      "slowest stage, with tensor parallelism within nodes, and with ZeRO 0, 1 and 3. A step is\n"
+      "1F1B with a flush.\n"
       "Simulated {}{}.\n"
       "{}Cost model: {}; {}.\n",
       count_text(static_cast<std::size_t>(found.search.sizes), "micro-batch size"),

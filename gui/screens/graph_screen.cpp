@@ -187,9 +187,13 @@ void GraphScreen::start() {
       },
       [this, settle](const JobFailure& failure) {
         settle();
-        const Diagnostic& first = failure.diagnostics.front();
-        note_->setText(QString::fromStdString(first.where + ": " + first.what + ". " + first.hint));
+        show_failure(failure);
       });
+}
+
+void GraphScreen::show_failure(const JobFailure& failure) {
+  const Diagnostic& first = failure.diagnostics.front();
+  note_->setText(QString::fromStdString(first.where + ": " + first.what + ". " + first.hint));
 }
 
 void GraphScreen::cancel() {
@@ -275,6 +279,10 @@ void GraphScreen::choose(int plan) {
         map_->show_drawing(shown->drawing);
         view_->set_tracks(shown->tracks);
         map_->choose(0);
+      },
+      [this](const JobFailure& failure) {
+        is_drawing_ = false;
+        show_failure(failure);
       });
 }
 

@@ -12,6 +12,7 @@
 
 #include "gui/screens/screen.hpp"
 #include "gui/session/graph_search.hpp"
+#include "gui/session/jobs.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
 #include "gui/widgets/graph_map.hpp"
 
@@ -39,6 +40,7 @@ class GraphScreen : public Screen {
   void show_answer(std::shared_ptr<const GraphAnswer> answer);
   void choose(int plan);
   void show_box(int box);
+  void show_failure(const JobFailure& failure);
 
   QLabel* file_ = new QLabel;
   QComboBox* cluster_ = new QComboBox;

@@ -46,6 +46,13 @@ std::shared_ptr<const GraphAnswer> search_graph(const GraphQuestion& question,
     throw InputError({question.cluster.where,
                       fmt::format("{} GPUs on a cluster with {}", question.gpus, available),
                       "use fewer GPUs"});
+  const int of_node = node_of(cluster, DeviceId(0)).device_count;
+  const int tensor = std::max(1, question.tensor);
+  if (question.gpus % tensor != 0 || of_node % tensor != 0)
+    throw InputError({question.cluster.where,
+                      fmt::format("{} tensor-parallel devices on {} GPUs in nodes of {}", tensor,
+                                  question.gpus, of_node),
+                      "set a number that divides both"});
   const Trainer trainer = trainer_from_toml(find_trainer(std::string(default_trainer(cluster))));
   const std::unique_ptr<CostModel> cost = make_device_cost_model(cluster, trainer);
   GraphDevices devices = graph_devices(cluster, question.gpus);

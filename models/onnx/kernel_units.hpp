@@ -10,11 +10,11 @@ namespace meshwright::onnx {
 /// Larger graphs have no tensor parallelism.
 inline constexpr std::size_t kMostShardedNodes = 16'384;
 
-/// All nodes in units of those that have one kernel, or none, with the dimensions that can be
-/// divided. A unit is divided along dimensions that are linked (DimensionLinks) in all of its
-/// nodes, so that no node needs another device's part. Not offered: dimensions along which a
-/// device would need a whole matrix of parameters, which is data parallelism, and for fused
-/// attention others than sequences and heads.
+/// Groups the nodes into units, which have one kernel each, or none. A unit can be sharded along
+/// the dimensions that are linked (DimensionLinks) in all of its nodes: then no node needs a part
+/// that another device has. Left out are dimensions along which every device would need a whole
+/// matrix of parameters, as in data parallelism. Fused attention is sharded by sequences or heads
+/// only.
 std::vector<KernelUnit> kernel_units(const KernelNodes& graph, Dtype dtype);
 
 }  // namespace meshwright::onnx

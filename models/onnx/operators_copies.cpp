@@ -8,8 +8,8 @@
 namespace meshwright::onnx {
 namespace {
 
-/// Without the axes that have changed in number or order: of the same elements all dimensions, else
-/// those that are aligned.
+/// Of an operator that PyTorch calls a view: it reshapes if it keeps the number of elements, and
+/// slices or expands if it keeps the number of dimensions.
 void link_view(NodeContext& node) {
   if (!node.has_output(0)) return;
   if (node.elements(0) == node.output_elements(0)) return node.link_reshaped();

@@ -1,6 +1,7 @@
 /// Planning an ONNX file, as a user would.
 #include "gui/screens/graph_screen.hpp"
 
+#include <QComboBox>
 #include <QLabel>
 #include <QSpinBox>
 #include <QTemporaryDir>
@@ -92,6 +93,19 @@ TEST_F(GraphScreenTest, SaysWhatAFixedBatchNeeds) {
   graph.start();
   EXPECT_TRUE(settles());
   EXPECT_NE(graph.answer(), nullptr);
+}
+
+TEST_F(GraphScreenTest, SaysWhichDegreesThereAre) {
+  GraphScreen& graph = open(layers(/*is_symbolic=*/true));
+  for (QComboBox* box : graph.findChildren<QComboBox*>())
+    if (box->findData(8) >= 0) box->setCurrentIndex(box->findData(8));
+  for (QSpinBox* spin : graph.findChildren<QSpinBox*>())
+    if (spin->value() == 8) spin->setValue(12);
+  graph.start();
+  EXPECT_TRUE(settles());
+  QStringList texts;
+  for (const QLabel* label : graph.findChildren<QLabel*>()) texts += label->text();
+  EXPECT_TRUE(texts.join("|").contains("8 tensor-parallel devices on 12 GPUs in nodes of 8"));
 }
 
 /// From top to bottom, without overlaps.

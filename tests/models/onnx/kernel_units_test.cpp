@@ -245,6 +245,49 @@ TEST(KernelUnits, DivideTheAttentionOperator) {
   EXPECT_THAT(shardings_of(graph, 1), ElementsAre(Divided{4, ProductSide::kBatch, 1, 1}));
 }
 
+/// 2 heads of width 8 in one dimension.
+TEST(KernelUnits, DivideFlatAttentionByHeads) {
+  OnnxFile file;
+  file.input("x", {1, 4, 16})
+      .node({"Relu", {"x"}, {"q"}})
+      .node({"Attention",
+             {"q", "q", "q"},
+             {"y"},
+             {{"q_num_heads", std::int64_t{2}}, {"kv_num_heads", std::int64_t{2}}}})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  EXPECT_THAT(shardings_of(file.read(), 1), ElementsAre(Divided{2, ProductSide::kBatch, 2, 0}));
+}
+
+/// A batch of products: by batch, rows, columns, or the sum over j.
+TEST(KernelUnits, DivideEinsteinSums) {
+  OnnxFile file;
+  file.input("x", {3, 4, 5})
+      .input("w", {3, 5, 6})
+      .node({"Relu", {"x"}, {"a"}})
+      .node({"Relu", {"w"}, {"b"}})
+      .node({"Einsum", {"a", "b"}, {"y"}, {{"equation", std::string("bij,bjk->bik")}}})
+      .node({"Relu", {"y"}, {"z"}})
+      .output("z");
+  EXPECT_THAT(shardings_of(file.read(), 2),
+              UnorderedElementsAre(
+                  Divided{3, ProductSide::kBatch, 0, 0}, Divided{4, ProductSide::kRows, 1, 0},
+                  Divided{6, ProductSide::kColumns, 2, 0}, Divided{5, ProductSide::kDepth, -1, 0}));
+}
+
+/// Parts of the rows of a softmax need their maxima and sums.
+TEST(KernelUnits, SumStatisticsOfSharedRows) {
+  OnnxFile file;
+  file.input("x", {4, 8})
+      .node({"Relu", {"x"}, {"a"}})
+      .node({"LogSoftmax", {"a"}, {"y"}, {{"axis", std::int64_t{1}}}})
+      .output("y");
+  const KernelGraph graph = file.read();
+  const std::vector<KernelSharding>& shardings = graph.units.back().shardings;
+  ASSERT_EQ(shardings.size(), 2U);
+  EXPECT_EQ(shardings[0].statistics + shardings[1].statistics, Bytes(4 * 4));
+}
+
 TEST(KernelUnits, AreMissingInInference) {
   EXPECT_THAT(mlp().read({.dtype = Dtype::kFp32, .is_training = false}).units, IsEmpty());
 }

@@ -137,6 +137,40 @@ TEST_F(GraphPlans, HaveOneTensorParallelDegreeIfAsked) {
   EXPECT_TRUE(plans_with(3).empty());
 }
 
+/// Plans that are left out by their bound are slower than those that are wanted. Large
+/// micro-batches are slow here.
+TEST_F(GraphPlans, KeepTheFastestIfOnlySomeAreWanted) {
+  std::uint32_t state = 7;
+  int incomplete = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    const KernelGraph one = random_kernel_graph(state);
+    const SizedGraph graph{.read =
+                               [&](std::int64_t size) {
+                                 KernelGraph scaled = one;
+                                 for (KernelGraphNode& each : scaled.nodes)
+                                   for (auto* kernels : {&each.forward, &each.backward})
+                                     for (Kernel& kernel : *kernels)
+                                       kernel.memory_traffic = size * size * kernel.memory_traffic;
+                                 return scaled;
+                               },
+                           .micro_batches = {1, 2, 4},
+                           .global_batch = 8};
+    const GraphDevices devices{.count = 4, .memory = Bytes(100'000)};
+    const auto search = [&](std::size_t wanted) {
+      return plan_graph(graph, cluster_, ByteCost(), devices, "m.onnx", wanted);
+    };
+    const SizedGraphPlans all = search(1000), few = search(2);
+    EXPECT_TRUE(all.is_complete);
+    ASSERT_GE(all.plans.size(), 2U);
+    ASSERT_GE(few.plans.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(few.plans[i].plan.prediction.evaluation.step_time,
+                all.plans[i].plan.prediction.evaluation.step_time);
+    incomplete += few.is_complete ? 0 : 1;
+  }
+  EXPECT_GT(incomplete, 0);
+}
+
 TEST_F(GraphPlans, AreEmptyIfNothingFits) {
   EXPECT_TRUE(plan(residual(), {.count = 2, .memory = Bytes(10), .microbatches = 4}).empty());
 }
