@@ -14,9 +14,10 @@ def page(*lines):
 class Blocks(unittest.TestCase):
     def test_have_their_kind_line_and_status(self):
         text = page("# Title", "```sh", "ls", "```", "<!-- exit 3 -->", "```sh", "false", "```",
-                    "```text", "x", "```")
-        self.assertEqual([(b.line, b.kind, b.text, b.status) for b in run_book.blocks_of("p", text)],
-                         [(2, "sh", "ls", 0), (6, "sh", "false", 3), (9, "text", "x", 0)])
+                    "<!-- exit 0 or 1 -->", "```sh", "true", "```", "```text", "x", "```")
+        self.assertEqual([(b.line, b.kind, b.text, b.statuses) for b in run_book.blocks_of("p", text)],
+                         [(2, "sh", "ls", (0,)), (6, "sh", "false", (3,)), (10, "sh", "true", (0, 1)),
+                          (13, "text", "x", (0,))])
 
     def test_must_be_closed(self):
         with self.assertRaises(ValueError):
