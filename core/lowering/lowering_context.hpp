@@ -113,6 +113,15 @@ struct LoweringContext {
   }
 };
 
+/// Calls visit(part) for the model part of every stage on the device.
+template <class Visitor>
+void for_each_part_on(const LoweringContext& context, PipelineRankId device, Visitor visit) {
+  const Placement& placement = context.placement;
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
+    if (placement.device_of_stage[s] == device)
+      visit(static_cast<std::size_t>(placement.part_of_stage[s]));
+}
+
 /// The shapes of layers, without their kernels.
 void shard_layers(LoweringContext& context);
 inline bool has_wide_layers(const LoweringContext& context) {

@@ -7,6 +7,7 @@
 #include "core/lowering/data_groups.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/lowering/lowering_context.hpp"
+#include "core/lowering/muon.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
@@ -47,14 +48,6 @@ std::int64_t held_gradient_bytes(const Strategy& strategy, std::int64_t usual) {
 std::int64_t widening_bytes(const Strategy& strategy) {
   const std::int64_t gradient = gradient_bytes(strategy);
   return gradient < kFloat32Bytes ? gradient + kFloat32Bytes : 0;
-}
-
-template <class Visitor>
-void for_each_part_on(const LoweringContext& context, PipelineRankId device, Visitor visit) {
-  const Placement& placement = context.placement;
-  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
-    if (placement.device_of_stage[s] == device)
-      visit(static_cast<std::size_t>(placement.part_of_stage[s]));
 }
 
 /// Number of weight versions on a device; the optimizer updates the newest.
@@ -278,6 +271,8 @@ Work optimizer_work(const LoweringContext& context, const Strategy& strategy, Pi
   Work work =
       update_work(share, updating + held * gradient, strategy.dtype, /*on_host=*/false, parts);
   append_weight_casts(context, strategy, device, parts.back().steps);
+  if (strategy.optimizer == OptimizerKind::kMuon)
+    append_orthogonalization(context, device, work, parts);
   return work;
 }
 

@@ -20,14 +20,13 @@ std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const
 /// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
 Bytes reserved_memory(const Strategy& strategy, const DeviceModel& device,
                       const TrainerMemory& memory);
-/// Traffic of AdamW per parameter: fp32 gradient, the moments, master weight, stored weight. Muon's
-/// products are not counted.
+/// Traffic per parameter: fp32 gradient, the moments, master weight, stored weight.
 std::int64_t update_bytes(const Strategy& strategy);
 /// An update of `parameters` elements. Those of 16-bit and of fp32 weights are different kernels,
 /// measured separately.
 Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
                  std::vector<WorkPart>& parts);
-/// AdamW, then the casts of updated weights (see precision.hpp).
+/// AdamW, then the casts of updated weights (see precision.hpp); Muon's products.
 Work optimizer_work(const LoweringContext& context, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.

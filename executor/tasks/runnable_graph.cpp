@@ -63,6 +63,15 @@ std::vector<ProgramStep> steps_of_parts(const TaskGraph& graph, const Work& work
   return steps;
 }
 
+/// An update runs as a whole: its first kernel stands for all steps.
+void join_steps(std::vector<LayerStep>& steps) {
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    steps.front().price += steps[i].price;
+    steps.front().wait += steps[i].wait;
+  }
+  steps.resize(1);
+}
+
 }  // namespace
 
 void RunnableGraph::list_steps(WorkId id, const CostModel& cost_model) {
@@ -93,6 +102,7 @@ void RunnableGraph::list_steps(WorkId id, const CostModel& cost_model) {
                       .price = of_part.at(place.part).first[at],
                       .wait = of_part.at(place.part).second[at]});
   }
+  if (work.kind == TaskKind::kOptimizer) join_steps(listed);
   if (work.program >= 0)
     list_buffers(graph_.programs[static_cast<std::size_t>(work.program)], listed);
 }

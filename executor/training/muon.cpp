@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/operators/muon.hpp"
 #include "executor/training/owned_blocks.hpp"
 
 namespace meshwright {
@@ -27,20 +28,6 @@ const std::vector<std::int64_t>& shape_of(const ModelGraph& model, TensorId para
   return std::get<ParameterTensor>(model.tensors[parameter.index()].shape).shape;
 }
 
-/// Widths of the matrices side by side in a parameter.
-std::vector<std::int64_t> widths_of_parts(const ModelGraph& model, const Operator& op,
-                                          std::int64_t columns) {
-  if (const auto* expert = std::get_if<ExpertLinear>(&op.shape)) {
-    MW_CHECK(expert->out == columns);
-    const bool is_gated = op.name.ends_with("gate_up");
-    return is_gated ? std::vector{columns / 2, columns / 2} : std::vector{columns};
-  }
-  std::vector<std::int64_t> widths;
-  for (const TensorId output : op.outputs)
-    widths.push_back(std::get<ActivationTensor>(model.tensors[output.index()].shape).width);
-  return widths;
-}
-
 /// Columns [first, first + width) of a matrix, contiguous, and back.
 std::vector<float> columns_of(std::span<const float> matrix, std::int64_t columns,
                               std::int64_t first, std::int64_t width) {
@@ -61,11 +48,9 @@ void set_columns(std::span<float> matrix, std::int64_t columns, std::int64_t fir
 }  // namespace
 
 bool is_orthogonalized(const ModelGraph& model, const ParameterShard& shard) {
-  if (shape_of(model, shard.tensor).size() < 2 || is_norm_or_bias(model, shard)) return false;
   const Owner owner = owner_of(model, shard.tensor);
-  const bool is_linear = std::holds_alternative<Linear>(owner.op->shape) ||
-                         std::holds_alternative<ExpertLinear>(owner.op->shape);
-  return is_linear && model.layers[owner.layer.index()].kind == LayerKind::kBlock;
+  const LayerKind kind = model.layers[owner.layer.index()].kind;
+  return orthogonalized_parameter(*owner.op, kind) == shard.tensor;
 }
 
 void Muon::update(ParameterRun& run, const ParameterShard& shard, const Step& step) {
@@ -173,7 +158,7 @@ void Muon::orthogonalize(const ParameterShard& shard, std::span<float> whole) {
     // Experts of other ranks are zero.
     if (std::ranges::all_of(matrix, [](float value) { return value == 0; })) continue;
     std::int64_t first = 0;
-    for (const std::int64_t width : widths_of_parts(rank_.model, op, columns)) {
+    for (const std::int64_t width : orthogonalized_columns(rank_.model, op)) {
       std::vector<float> part = columns_of(matrix, columns, first, width);
       newton_schulz(rank_, part, rows, width);
       const float scale = kAdamScale * std::sqrt(static_cast<float>(std::max(rows, width)));
@@ -188,7 +173,6 @@ void Muon::orthogonalize(const ParameterShard& shard, std::span<float> whole) {
 /// X = a X + (b A + c A A) X with A = X X^T, five times, for no more rows than columns.
 void newton_schulz(RankContext& rank, std::span<float> matrix, std::int64_t rows,
                    std::int64_t columns) {
-  constexpr int kSteps = 5;
   constexpr float kA = 3.4445F, kB = -4.7750F, kC = 2.0315F;  // of the reference implementation
   constexpr double kEpsilon = 1e-7;
   double squares = 0;
@@ -204,7 +188,7 @@ void newton_schulz(RankContext& rank, std::span<float> matrix, std::int64_t rows
   const Matrix y = dense_matrix(next.data(), rows, columns, Dtype::kFp32);
   const Matrix a = dense_matrix(product.data(), n, n, Dtype::kFp32);
   const Matrix b = dense_matrix(square.data(), n, n, Dtype::kFp32);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kNewtonSchulzSteps; ++step) {
     rank.run(rank.kernels.gemm,
              {.a = x, .transpose_a = is_tall, .b = x, .transpose_b = !is_tall, .c = a});
     rank.run(rank.kernels.gemm, {.a = a, .b = a, .c = b});

@@ -17,8 +17,7 @@
 
 namespace meshwright {
 
-/// Whether Muon updates the parameter: a weight of a linear layer or of experts in a block. Its
-/// other parameters, embeddings and the output layer are updated by AdamW.
+/// Whether Muon updates the parameter (core/operators/muon.hpp).
 bool is_orthogonalized(const ModelGraph& model, const ParameterShard& shard);
 
 class Muon {
