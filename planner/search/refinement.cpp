@@ -40,7 +40,11 @@ constexpr int kLongestPrefetch = 3;
 constexpr std::int64_t kMostPassesOfMoves = 300'000;
 
 /// Stages x micro-batches up to which an order is synthesized, which takes up to half a second.
-constexpr std::int64_t kMostToSynthesize = 1 << 8;
+constexpr std::int64_t kMostToSynthesize = 1 << 13;
+/// Those above which it has to gain more: few training programs run lists of actions, and long ones
+/// are hard to read.
+constexpr std::int64_t kLongOrder = 1 << 8;
+constexpr double kWorthwhileGainOfLongOrder = 2e-2;
 
 struct ChangedPlan {
   std::string change;
@@ -156,8 +160,8 @@ class Changes {
   std::vector<ChangedPlan> changes_;
 };
 
-bool is_worthwhile(Ticks before, Ticks after) {
-  return ratio(before - after, before) > kWorthwhileGain;
+bool is_worthwhile(Ticks before, Ticks after, double gain = kWorthwhileGain) {
+  return ratio(before - after, before) > gain;
 }
 
 /// Lower bound of the step time of a valid plan, from the times of its stages without messages and
@@ -204,11 +208,19 @@ std::optional<ChangedPlan> fastest_change(std::vector<ChangedPlan> changes, cons
 /// The synthesized order of the plan's passes, if it is worthwhile.
 std::optional<RankedPlan> with_synthesized_order(const RankedPlan& best, const SearchJob& job) {
   const Strategy& strategy = best.plan.strategy;
-  if (job.fixed.schedule || strategy.schedule == kSynthesizedSchedule ||
-      stage_count(strategy.degrees) * microbatch_count(strategy) > kMostToSynthesize)
+  const std::int64_t size = stage_count(strategy.degrees) * microbatch_count(strategy);
+  if (job.fixed.schedule || strategy.schedule == kSynthesizedSchedule || size > kMostToSynthesize)
+    return std::nullopt;
+  const double gain = size > kLongOrder ? kWorthwhileGainOfLongOrder : kWorthwhileGain;
+  const Ticks before = best.evaluation.step_time;
+  Plan unordered = best.plan;
+  unordered.orders.clear();
+  unordered.strategy.schedule = kSynthesizedSchedule;
+  if (!check_plan(unordered, job.model, job.cluster).empty() ||
+      !is_worthwhile(before, bound_of(unordered, job), gain))
     return std::nullopt;
   auto synthesized = synthesize_orders(best, job.model, job.cluster, job.cost_model);
-  if (!synthesized || !is_worthwhile(best.evaluation.step_time, synthesized->evaluation.step_time))
+  if (!synthesized || !is_worthwhile(before, synthesized->evaluation.step_time, gain))
     return std::nullopt;
   if (job.fixed.trainer && !can_run(job.fixed.trainer->abilities, synthesized->plan))
     return std::nullopt;

@@ -110,7 +110,7 @@ TEST_F(RunMpi, GoesOnWhenALookAtItCannotBeWritten) {
 class RunMpiFault : public RunMpi {
  protected:
   void TearDown() override {
-    EXPECT_LT(std::chrono::steady_clock::now() - start_, std::chrono::seconds(10));
+    EXPECT_LT(std::chrono::steady_clock::now() - start_, longest_);
     EXPECT_FALSE(std::filesystem::exists(path("out.pftrace")));
   }
   ProgramRun run_with(const std::string& fault,
@@ -118,7 +118,8 @@ class RunMpiFault : public RunMpi {
     return run_program(under_mpirun(patience + " -o " + path("out.pftrace") +
                                     " --inject-fault rank=1,task=B1,step=1,kind=" + fault));
   }
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration longest_ = std::chrono::seconds(10);
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 TEST_F(RunMpiFault, OfARankThatThrowsIsNamed) {
@@ -129,7 +130,12 @@ TEST_F(RunMpiFault, OfARankThatHangsIsNamed) {
   EXPECT_THAT(run_with("hang"), fails_with(1, "error: rank 1, r1.compute.s1.B1: hung"));
 }
 
+/// Apart from what MPI takes to start and to end a job, as it does for the rank that throws.
 TEST_F(RunMpiFault, OfARankThatHangsIsNamedWithinTenSecondsUnlessAskedOtherwise) {
+  EXPECT_THAT(run_with("throw"), fails_with(1, "injected fault"));
+  const auto threw = std::chrono::steady_clock::now();
+  longest_ += threw - start_;
+  start_ = threw;
   EXPECT_THAT(run_with("hang", ""), fails_with(1, "hung: no rank made progress for 5 s"));
 }
 
