@@ -19,9 +19,18 @@ std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
 
 std::string divisors_up_to(std::int64_t number, std::int64_t largest) {
   constexpr std::size_t kMostListed = 16;
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t d = 1; d <= std::min(number, largest) && divisors.size() < kMostListed; ++d)
-    if (number % d == 0) divisors.push_back(d);
+  constexpr std::int64_t kMostTried = 1'000'000;
+  std::vector<std::int64_t> divisors, of_pairs;
+  const auto add = [&](std::vector<std::int64_t>& list, std::int64_t d) {
+    if (d <= largest) list.push_back(d);
+  };
+  for (std::int64_t d = 1; d <= std::min(number / d, kMostTried); ++d) {
+    if (number % d != 0) continue;
+    add(divisors, d);
+    if (d != number / d) add(of_pairs, number / d);
+  }
+  divisors.insert(divisors.end(), of_pairs.rbegin(), of_pairs.rend());
+  divisors.resize(std::min(divisors.size(), kMostListed));
   return fmt::format("{}", fmt::join(divisors, ", "));
 }
 

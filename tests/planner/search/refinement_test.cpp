@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/trainer/trainer_abilities.hpp"
+#include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
 #include "planner/search/neighbors.hpp"
 #include "planner/search/search.hpp"
@@ -34,6 +35,26 @@ TEST(Refinement, MakesPlan1FasterAndSaysHow) {
   EXPECT_LT(step_of(refined), step_of(searched));
   EXPECT_TRUE(check_plan(refined.plans.front().plan, small.model, small.cluster).empty());
   EXPECT_EQ(refined.certificate.candidates, searched.certificate.candidates);
+}
+
+/// 96 stages: an order of 768 actions or more.
+SearchResult result_of_96_stages(std::int64_t microbatches) {
+  SmallJob job(model_from_config(find_model("gpt3-175b")),
+               cluster_from_toml(find_cluster("nd-h100-v5")),
+               {.gpus = 512, .global_batch = microbatches, .sequence_length = 2048});
+  job.fixed.tensor = 8;
+  job.fixed.context = 4;
+  job.fixed.pipeline = 16;
+  job.fixed.chunks = 6;
+  job.fixed.micro_batch = 1;
+  job.fixed.recompute = Recompute{};
+  return search_with(job, true);
+}
+
+// With half as many micro-batches as pipeline ranks, the bubble is most of the step.
+TEST(Refinement, SynthesizesALongOrderIfItGainsMuch) {
+  EXPECT_EQ(result_of_96_stages(8).plans.front().plan.strategy.schedule, kSynthesizedSchedule);
+  EXPECT_NE(result_of_96_stages(80).plans.front().plan.strategy.schedule, kSynthesizedSchedule);
 }
 
 TEST(Refinement, KeepsFixedChoices) {
