@@ -128,15 +128,17 @@ bool sends_messages(const Placement& placement) { return placement.devices > 1; 
 
 }  // namespace
 
+std::int64_t ranks_sharing_update(const LoweringContext& context, const Strategy& strategy,
+                                  bool expert) {
+  if (strategy.zero == 0) return 1;
+  const auto copies = static_cast<std::int64_t>(context.placement.routes.size());
+  return data_groups_of(strategy, context.groups, expert).shard.shape.ranks * copies;
+}
+
 std::int64_t updated_parameters(const LoweringContext& context, const Strategy& strategy,
                                 PipelineRankId device) {
-  const auto copies = static_cast<std::int64_t>(context.placement.routes.size());
-  const bool cut = strategy.zero >= 1;
-  const auto ranks_of = [&](bool expert) {
-    return data_groups_of(strategy, context.groups, expert).shard.shape.ranks * copies;
-  };
-  const std::int64_t dense_ranks = cut ? ranks_of(false) : 1;
-  const std::int64_t expert_ranks = cut ? ranks_of(true) : 1;
+  const std::int64_t dense_ranks = ranks_sharing_update(context, strategy, false);
+  const std::int64_t expert_ranks = ranks_sharing_update(context, strategy, true);
   std::int64_t count = 0;
   for_each_part_on(context, device, [&](std::size_t part) {
     const LocalParameters& local = context.parameters[part].local;

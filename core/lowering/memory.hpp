@@ -12,6 +12,10 @@
 
 namespace meshwright {
 
+/// Number of ranks that the update of a parameter is distributed over: with ZeRO those of the shard
+/// group, in all replicas of a bidirectional pipeline.
+std::int64_t ranks_sharing_update(const LoweringContext& context, const Strategy& strategy,
+                                  bool expert);
 /// Number of parameters that a rank of this pipeline rank updates (its shard under ZeRO).
 std::int64_t updated_parameters(const LoweringContext& context, const Strategy& strategy,
                                 PipelineRankId device);
@@ -26,7 +30,8 @@ std::int64_t update_bytes(const Strategy& strategy);
 /// measured separately.
 Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
                  std::vector<WorkPart>& parts);
-/// AdamW, then the casts of updated weights (see precision.hpp); Muon's products.
+/// The update of all parameters, the casts of updated weights (see precision.hpp), and with Muon
+/// its matrix products.
 Work optimizer_work(const LoweringContext& context, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.

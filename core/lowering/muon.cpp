@@ -17,7 +17,7 @@ namespace {
 struct Matrices {
   std::int64_t rows = 0, columns = 0;
   bool expert = false;
-  bool sharded = false;  ///< over tensor ranks, or the experts' own
+  bool sharded = false;  ///< over tensor ranks; those of experts, over expert-tensor ranks
   friend auto operator<=>(const Matrices&, const Matrices&) = default;
 };
 
@@ -65,12 +65,9 @@ void append_orthogonalization(const LoweringContext& context, PipelineRankId dev
   const Dtype dtype = is_own ? Dtype::kFp32 : storage_dtype(context.strategy.dtype);
   for (const auto& [matrices, held] : matrices_on(context, device)) {
     const std::int64_t count =
-        context.strategy.zero == 0
-            ? held
-            : divide_up(held, data_groups_of(context.strategy, context.groups, matrices.expert)
-                                  .shard.shape.ranks);
+        divide_up(held, ranks_sharing_update(context, context.strategy, matrices.expert));
     const std::int64_t bytes = matrices.rows * matrices.columns * bytes_per_element(dtype);
-    std::vector<Step> before;
+    std::vector<Step> preparation;
     if (matrices.sharded) {
       Collective gather;
       gather.kind = CollectiveKind::kAllGather;
@@ -78,7 +75,7 @@ void append_orthogonalization(const LoweringContext& context, PipelineRankId dev
       gather.bytes = Bytes(bytes);
       gather.group = matrices.expert ? context.groups.expert_tensor : context.groups.tensor;
       gather.phase = Phase::kUpdate;
-      before.emplace_back(gather);
+      preparation.emplace_back(gather);
     }
     Kernel scaling;
     scaling.phase = Phase::kUpdate;
@@ -86,11 +83,11 @@ void append_orthogonalization(const LoweringContext& context, PipelineRankId dev
     scaling.dtype = dtype;
     scaling.launches = 2;
     scaling.memory_traffic = Bytes(3 * bytes);  // read for the norm; read and written
-    before.emplace_back(scaling);
+    preparation.emplace_back(scaling);
     const std::vector<Kernel> iteration =
         newton_schulz_kernels(matrices.rows, matrices.columns, dtype);
     const std::string shape = fmt::format("{} x {}", matrices.rows, matrices.columns);
-    append_part("muon " + shape, std::move(before), count, work, parts);
+    append_part("muon " + shape, std::move(preparation), count, work, parts);
     append_part("newton-schulz " + shape, {iteration.begin(), iteration.end()},
                 kNewtonSchulzSteps * count, work, parts);
   }

@@ -10,14 +10,15 @@ namespace meshwright {
 
 struct LoweringContext;
 
-/// Appends to the optimizer work of a device what orthogonalizing its matrices takes, per matrix:
-/// an all-gather of the update among the ranks that share it, its scaling to norm 1, and the
-/// Newton-Schulz iterations of the whole matrix. In fp32 by our own kernels, by others in the
-/// precision of the training (bf16 in the reference implementation). With ZeRO, whole matrices are
-/// distributed over the ranks of the shard group (Liu et al., arXiv 2502.16982, section 2.3), which
-/// exchange the pieces of the matrices between two shards; those are not counted. The update itself
-/// moves as many bytes as AdamW's: it reads and writes the orthogonalized update instead of a
-/// second moment.
+/// Appends to the optimizer work of a device the steps that orthogonalize its matrices. Of each
+/// matrix: an all-gather of its update if it is sharded over tensor ranks, the scaling to norm 1,
+/// and the Newton-Schulz iterations of the whole matrix. They run in fp32 in our own kernels, else
+/// in the precision of the training (bf16 in the reference implementation).
+///
+/// ZeRO distributes whole matrices over the ranks that share an update (Liu et al., arXiv
+/// 2502.16982, section 2.3). Not counted: exchanging the pieces of matrices that lie in two shards.
+/// The update moves as many bytes as AdamW's, since it reads and writes the orthogonalized matrix
+/// where AdamW has a second moment.
 void append_orthogonalization(const LoweringContext& context, PipelineRankId device, Work& work,
                               std::vector<WorkPart>& parts);
 

@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 
-Kernel square_product(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
+Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtype) {
   Kernel made;
   made.kind = KernelKind::kGemm;
   made.dtype = dtype;
@@ -44,8 +44,7 @@ std::vector<Kernel> newton_schulz_kernels(std::int64_t rows, std::int64_t column
   sums.dtype = dtype;
   sums.launches = 2;
   sums.memory_traffic = Bytes(3 * (n * n + n * l) * bytes_per_element(dtype));
-  return {square_product(n, n, l, dtype), square_product(n, n, n, dtype),
-          square_product(n, l, n, dtype), sums};
+  return {product(n, n, l, dtype), product(n, n, n, dtype), product(n, l, n, dtype), sums};
 }
 
 }  // namespace meshwright

@@ -26,7 +26,8 @@ inline constexpr int kNewtonSchulzSteps = 5;
 ///   A = X X^T           2 n^2 l operations
 ///   B = b A + c A A     2 n^3
 ///   X = a X + B X       2 n^2 l
-/// The sums read two matrices and write one.
+/// The sums read two matrices and write one. The products have the phase of a forward pass, as
+/// whose products they are measured.
 std::vector<Kernel> newton_schulz_kernels(std::int64_t rows, std::int64_t columns, Dtype dtype);
 
 }  // namespace meshwright

@@ -17,21 +17,24 @@ std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
   return product;
 }
 
-std::string divisors_up_to(std::int64_t number, std::int64_t largest) {
-  constexpr std::size_t kMostListed = 16;
-  constexpr std::int64_t kMostTried = 1'000'000;
-  std::vector<std::int64_t> divisors, of_pairs;
-  const auto add = [&](std::vector<std::int64_t>& list, std::int64_t d) {
-    if (d <= largest) list.push_back(d);
-  };
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  constexpr std::int64_t kMostTried = 1 << 20;
+  std::vector<std::int64_t> found, cofactors;
   for (std::int64_t d = 1; d <= std::min(number / d, kMostTried); ++d) {
     if (number % d != 0) continue;
-    add(divisors, d);
-    if (d != number / d) add(of_pairs, number / d);
+    found.push_back(d);
+    if (d != number / d) cofactors.push_back(number / d);
   }
-  divisors.insert(divisors.end(), of_pairs.rbegin(), of_pairs.rend());
-  divisors.resize(std::min(divisors.size(), kMostListed));
-  return fmt::format("{}", fmt::join(divisors, ", "));
+  found.insert(found.end(), cofactors.rbegin(), cofactors.rend());
+  return found;
+}
+
+std::string divisors_up_to(std::int64_t number, std::int64_t largest) {
+  constexpr std::ptrdiff_t kMostListed = 16;
+  const std::vector<std::int64_t> all = divisors(number);
+  const auto count = std::ranges::upper_bound(all, largest) - all.begin();
+  return fmt::format("{}",
+                     fmt::join(all.begin(), all.begin() + std::min(count, kMostListed), ", "));
 }
 
 }  // namespace meshwright

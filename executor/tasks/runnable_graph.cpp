@@ -63,7 +63,7 @@ std::vector<ProgramStep> steps_of_parts(const TaskGraph& graph, const Work& work
   return steps;
 }
 
-/// An update runs as a whole: its first kernel stands for all steps.
+/// Actions update all parameters at once, so the first kernel stands for all steps.
 void join_steps(std::vector<LayerStep>& steps) {
   for (std::size_t i = 1; i < steps.size(); ++i) {
     steps.front().price += steps[i].price;

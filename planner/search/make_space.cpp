@@ -4,21 +4,16 @@
 #include <bit>
 
 #include "core/base/check.hpp"
+#include "core/plan/plan_numbers.hpp"
 #include "planner/search/choice_lists.hpp"
 #include "planner/search/stage_partition.hpp"
 
 namespace meshwright {
 namespace {
 
-std::vector<int> divisors(std::int64_t number) {
-  std::vector<int> found;
-  for (std::int64_t d = 1; d * d <= number; ++d) {
-    if (number % d != 0) continue;
-    found.push_back(static_cast<int>(d));
-    if (d != number / d) found.push_back(static_cast<int>(number / d));
-  }
-  std::sort(found.begin(), found.end());
-  return found;
+std::vector<int> sizes_dividing(std::int64_t ranks) {
+  const std::vector<std::int64_t> sizes = divisors(ranks);
+  return {sizes.begin(), sizes.end()};
 }
 
 /// Larger ones are powers of two: their shapes no longer differ much in efficiency.
@@ -46,7 +41,7 @@ class Enumeration {
 
  private:
   void add_tensor_sizes() {
-    std::vector<int> in_node = divisors(goal_.gpus);
+    std::vector<int> in_node = sizes_dividing(goal_.gpus);
     std::erase_if(in_node, [&](int size) { return size > devices_per_node_; });
     for (const int tensor : choices(fixed_.tensor, in_node)) {
       if (tensor < 1 || goal_.gpus % tensor != 0 || traits_.heads.value_or(tensor) % tensor != 0) {
@@ -59,7 +54,7 @@ class Enumeration {
   }
 
   void add_context_sizes(int ranks) {
-    for (const int context : choices(fixed_.context, divisors(ranks))) {
+    for (const int context : choices(fixed_.context, sizes_dividing(ranks))) {
       if (context < 1 || ranks % context != 0 || goal_.sequence_length % context != 0) {
         lists_.turn_down(PruneReason::kStructure);
         continue;
@@ -70,7 +65,7 @@ class Enumeration {
   }
 
   void add_pipeline_sizes(int ranks) {
-    for (const int pipeline : choices(fixed_.pipeline, divisors(ranks))) {
+    for (const int pipeline : choices(fixed_.pipeline, sizes_dividing(ranks))) {
       const bool divides = pipeline >= 1 && ranks % pipeline == 0;
       const int data = divides ? ranks / pipeline : 1;
       if (!divides || pipeline > traits_.blocks + (pipeline > 1 ? 2 : 1) ||
@@ -87,9 +82,10 @@ class Enumeration {
   void add_expert_sizes() {
     const std::int64_t ranks = stage_rank_count(at_.degrees);
     const int experts = traits_.experts.value_or(1);
-    const std::vector<int> shards = traits_.experts ? divisors(at_.degrees.tensor) : std::vector{1};
+    const std::vector<int> shards =
+        traits_.experts ? sizes_dividing(at_.degrees.tensor) : std::vector{1};
     for (const int expert_tensor : choices(fixed_.expert_tensor, shards))
-      for (const int expert : choices(fixed_.expert, divisors(experts))) {
+      for (const int expert : choices(fixed_.expert, sizes_dividing(experts))) {
         const std::int64_t used = std::int64_t{expert} * expert_tensor;
         if (used < 1 || ranks % used != 0) {
           lists_.turn_down(PruneReason::kStructure);
@@ -137,7 +133,7 @@ class Enumeration {
     at_.micro_batch = 1;
     if (!is_possible_layout()) return;
     std::vector<int> sizes;
-    for (const int size : divisors(batch))
+    for (const int size : sizes_dividing(batch))
       if (size <= kLargestUnevenMicroBatch ||
           (size <= kLargestMicroBatch && std::has_single_bit(static_cast<unsigned>(size))))
         sizes.push_back(size);

@@ -10,7 +10,7 @@
 namespace meshwright {
 
 /// A change is kept if the step is shorter by more than this share; smaller gains do not justify a
-/// less common plan.
+/// less common plan. Long synthesized orders have to gain more.
 inline constexpr double kWorthwhileGain = 1e-3;
 
 /// Replaces plan 1 by a faster one while a change makes it faster, and lists the changes in the

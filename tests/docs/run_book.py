@@ -3,8 +3,8 @@
 Runs every command of the book: `run_book.py PROGRAM [PAGE.md...]`.
 
 The lines of each fenced `sh` block are run by bash, with PROGRAM as `meshwright`. The blocks of a page
-share a temporary folder. A block with another exit status than 0 says so in the comment above it; `or`
-is for commands whose status depends on measured times:
+share a temporary folder. Every block must end with exit status 0, unless the comment above it names
+another one, or several if the status depends on measured times:
 
     <!-- exit 1 -->
     <!-- exit 0 or 1 -->

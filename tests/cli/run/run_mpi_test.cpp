@@ -130,7 +130,7 @@ TEST_F(RunMpiFault, OfARankThatHangsIsNamed) {
   EXPECT_THAT(run_with("hang"), fails_with(1, "error: rank 1, r1.compute.s1.B1: hung"));
 }
 
-/// Apart from what MPI takes to start and to end a job, as it does for the rank that throws.
+/// The time that MPI takes to start and end a job comes on top: that of a job whose rank throws.
 TEST_F(RunMpiFault, OfARankThatHangsIsNamedWithinTenSecondsUnlessAskedOtherwise) {
   EXPECT_THAT(run_with("throw"), fails_with(1, "injected fault"));
   const auto threw = std::chrono::steady_clock::now();

@@ -85,6 +85,35 @@ TEST(MuonUpdate, GathersTheUpdatesOfTensorRanks) {
   EXPECT_THAT(gathered, ElementsAre("all-gather"));
 }
 
+// Two of four experts per rank: up [64, 128] and down [128, 64].
+TEST(MuonUpdate, OrthogonalizesEveryExpertOfItsRank) {
+  const TaskGraph graph =
+      lower(plan_of(with_muon({.data = 2, .expert = 2}), 3), mixture(3), cluster_of(1, 4));
+  EXPECT_THAT(
+      parts_of_update(graph),
+      UnorderedElementsAre(Pair("optimizer", 1), Pair("muon 64 x 128", 2 * 3),
+                           Pair("muon 128 x 64", 2 * 3), Pair("newton-schulz 64 x 128", 5 * 2 * 3),
+                           Pair("newton-schulz 128 x 64", 5 * 2 * 3)));
+}
+
+// Some devices have no bf16.
+TEST(MuonUpdate, MultipliesInThePrecisionOfTheTraining) {
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16}) {
+    Strategy s = with_muon({});
+    s.dtype = dtype;
+    const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(1, 4));
+    int products = 0;
+    for (const WorkPart& part : graph.parts) {
+      if (!part.name.starts_with("newton-schulz")) continue;
+      for (const Step& step : part.steps) {
+        EXPECT_EQ(std::get<Kernel>(step).dtype, dtype);
+        ++products;
+      }
+    }
+    EXPECT_EQ(products, 3 * 4);
+  }
+}
+
 TEST(MuonUpdate, IsNotAddedToOtherOptimizers) {
   const TaskGraph graph =
       lower(plan_of(strategy_of({}, 1), 4), gpt({.blocks = 4}), cluster_of(1, 4));
