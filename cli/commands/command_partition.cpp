@@ -17,7 +17,7 @@
 #include "cli/partition/sharding_report.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "models/graphs/graph_files.hpp"

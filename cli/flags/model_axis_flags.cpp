@@ -11,7 +11,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "core/base/number_from_text.hpp"
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 
 namespace meshwright {
 namespace {
@@ -76,6 +76,17 @@ void read_cut(const std::string& flag, const std::string& text, StrategyFlags& f
   flags.blocks_per_stage = parse_list(flag, text);
 }
 
+LayerOptions read_layer_options(const std::string& flag, const std::string& text) {
+  std::optional<LayerOptions> options = layer_options_from_text(text);
+  if (!options)
+    throw UsageError(
+        {.where = flag,
+         .what = fmt::format("invalid value '{}'", text),
+         .hint = "use for example 0-7:recompute=full+60-79:fsdp-reshard=no, with none, selective, "
+                 "full, modules:NAME,NAME or torch-selective for recompute"});
+  return std::move(*options);
+}
+
 }  // namespace
 
 void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
@@ -95,6 +106,14 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
          },
          "pipeline rank of each stage, from 0 (schedules naive and gpipe only)")
       ->type_name("N,N,...");
+  const std::string of_layers = "--layer-options";
+  app.add_option_function<std::string>(
+         of_layers,
+         [&flags, of_layers](const std::string& text) {
+           flags.layer_options = read_layer_options(of_layers, text);
+         },
+         "options of single blocks, from 0, instead of --recompute and --fsdp-no-reshard")
+      ->type_name("FIRST-LAST:recompute=HOW+FIRST-LAST:fsdp-reshard={yes,no}+...");
 }
 
 void add_model_axis_flags(CLI::App& app, FixedChoices& choices) {

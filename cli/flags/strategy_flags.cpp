@@ -262,8 +262,8 @@ bool is_any_given(const StrategyFlags& flags) {
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
     if (flag) return true;
-  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty() ||
-         flags.stage_cut.has_value();
+  return !flags.layer_options.empty() || !flags.blocks_per_stage.empty() ||
+         !flags.device_of_stage.empty() || flags.stage_cut.has_value();
 }
 
 Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
@@ -275,6 +275,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.degrees.data = data_degree(c, s.degrees, gpus);
   s.global_batch = *flags.global_batch;
   s.sequence_length = *flags.sequence_length;
+  s.layer_options = flags.layer_options;
   return s;
 }
 

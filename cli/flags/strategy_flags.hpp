@@ -25,6 +25,7 @@ struct StrategyFlags {
   /// Manual layer placement: see Plan. Empty: the partition with the fastest slowest stage.
   std::vector<int> blocks_per_stage, device_of_stage;
   std::optional<StageCut> stage_cut;  ///< instead of blocks_per_stage
+  LayerOptions layer_options;
 };
 
 /// Inclusive range of a flag that takes a whole number.
@@ -50,7 +51,7 @@ void add_switch(CLI::App& app, const std::string& flag, std::optional<bool>& val
 void add_choice_flags(CLI::App& app, FixedChoices& choices);
 /// Options of the tensor, context and expert axes, and the rank order. Part of add_choice_flags().
 void add_model_axis_flags(CLI::App& app, FixedChoices& choices);
-/// --blocks-per-stage and --stage-devices.
+/// --blocks-per-stage, --stage-devices and --layer-options.
 void add_placement_flags(CLI::App& app, StrategyFlags& flags);
 /// --global-batch and --seq.
 void add_batch_flags(CLI::App& app, StrategyFlags& flags);

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 
 namespace meshwright {
 namespace {

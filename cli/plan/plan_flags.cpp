@@ -10,7 +10,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/usage_error.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 
 namespace meshwright {
 namespace {
@@ -188,6 +188,9 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
     command->add_flag("--sensitivity", flags.sensitivity,
                       "search again with 10 % less and more link bandwidth, peak compute and "
                       "memory, within another --time-limit: does plan 1 stay the fastest?");
+    command->add_flag("--per-layer", flags.per_layer,
+                      "let recomputation and, under ZeRO 3, resharding differ between layers, in "
+                      "all listed plans: how much faster is that?");
     command->add_flag("--fix", flags.fix,
                       "no effect: options given on the command line are always fixed");
   }
@@ -245,10 +248,12 @@ PlanRequest plan_request(const PlanFlags& flags) {
   if (request.clusters.size() > 1 && !flags.sources.calibration.empty())
     refuse_flag("--calibration", "cannot be combined with several clusters",
                 "plan for the cluster that was measured");
-  if (!is_single_search(request) && (flags.top || flags.why || flags.sensitivity))
-    refuse_flag(flags.top   ? "--top"
-                : flags.why ? "--why"
-                            : "--sensitivity",
+  if (!is_single_search(request) &&
+      (flags.top || flags.why || flags.sensitivity || flags.per_layer))
+    refuse_flag(flags.top           ? "--top"
+                : flags.why         ? "--why"
+                : flags.sensitivity ? "--sensitivity"
+                                    : "--per-layer",
                 "requires one model, one cluster, one number of GPUs and no '--deadline'",
                 "plan for one combination to see more of its plans");
   if (request.models.size() > 1 && !flags.output.file.empty())

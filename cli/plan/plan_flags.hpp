@@ -30,7 +30,7 @@ struct PlanFlags {
   std::string tokens, deadline, price, margin;
   FailureFlags failures;
   std::optional<int> top, threads, time_limit;
-  bool fix = false, why = false, sensitivity = false;
+  bool fix = false, why = false, sensitivity = false, per_layer = false;
   FixedChoices choices;
   GraphPlanFlags graph;
   OutputFlags output;

@@ -59,6 +59,17 @@ std::string training_run_text(const PlanSearch& search, const PlannedRun& run) {
          failures_note(run) + price_note(run, *search.cluster);
 }
 
+/// What --per-layer gains.
+std::string per_layer_text(const PlanSearch& search) {
+  const std::optional<Ticks> uniform = search.result.certificate.uniform_step_time;
+  if (!uniform || search.figures.empty()) return "";
+  const Ticks step = search.figures.front().step_time;
+  if (step >= *uniform)
+    return "No options of single layers make a listed plan faster than plan 1.\n";
+  return fmt::format("Options of single layers: step {} instead of {}, {:.1f} % faster.\n",
+                     to_text(step), to_text(*uniform), 100 * (ratio(*uniform, step) - 1));
+}
+
 }  // namespace
 
 Document plan_report(const PlanSearch& search, const std::optional<PlannedRun>& run,
@@ -87,7 +98,7 @@ Document plan_report(const PlanSearch& search, const std::optional<PlannedRun>& 
     if (run) text += training_run_text(search, *run);
   }
   if (search.result.certificate.candidates > 0)
-    text += certificate_text(search.result.certificate, search.time);
+    text += certificate_text(search.result.certificate, search.time) + per_layer_text(search);
   return std::move(text) + cost_model_text(on.cost_model->provenance(), search.validation);
 }
 
@@ -95,10 +106,17 @@ std::string certificate_json(const SearchCertificate& certificate, Seconds time)
   PlanJson pruned = PlanJson::object();
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i)
     pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
-  return PlanJson{{"candidates", certificate.candidates},         {"pruned", pruned},
-                  {"simulated", certificate.simulated},           {"seconds", time.value},
-                  {"proved_optimal", certificate.proved_optimal}, {"gap", certificate.gap},
-                  {"refined_by", certificate.refined_by}}
+  return PlanJson{
+      {"candidates", certificate.candidates},
+      {"pruned", pruned},
+      {"simulated", certificate.simulated},
+      {"seconds", time.value},
+      {"proved_optimal", certificate.proved_optimal},
+      {"gap", certificate.gap},
+      {"refined_by", certificate.refined_by},
+      {"uniform_step_time_ns", certificate.uniform_step_time
+                                   ? PlanJson(to_nanoseconds(*certificate.uniform_step_time))
+                                   : PlanJson()}}
       .dump();
 }
 

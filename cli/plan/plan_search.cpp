@@ -97,9 +97,17 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
               .canceled = is_interrupted,
               .is_out_of_time = [&] { return limit && elapsed() > *limit; },
               .selects_nodes = true,
-              .refines = true});
+              .refines = true,
+              .per_layer = flags.per_layer});
   search_run.time = elapsed();
   if (search_run.result.plans.empty()) stop_if_interrupted();
+}
+
+void check_per_layer(const PlanCluster& on) {
+  constexpr std::string_view kWord = "layer-options";
+  if (!on.is_trainer_named || accepts(on.trainer.abilities.any, Ability::kOptions, kWord)) return;
+  refuse_flag("--per-layer", fmt::format("{} has no options of single layers", on.trainer.name),
+              "remove --trainer, or plan without --per-layer");
 }
 
 /// A job that barely fits: finding its first plan can take longer than the time limit.
@@ -193,6 +201,7 @@ PlanSearch search_once(const PlanFlags& flags, const PlanRequest& request, const
   search_run.goal = {.gpus = request.gpus.empty() ? 1 : request.gpus.front().smallest,
                      .global_batch = request.global_batch,
                      .sequence_length = request.sequence_length.value_or(kSequenceUnit)};
+  if (flags.per_layer) check_per_layer(cluster);
   const bool is_largest_job = request.gpus.empty() || !request.sequence_length;
   if ((!request.gpus.empty() || find_fewest_devices(search_run, flags)) &&
       (request.sequence_length || find_longest_sequence(search_run, flags)))

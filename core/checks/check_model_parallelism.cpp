@@ -100,8 +100,12 @@ class ModelParallelismChecks {
                       names(PairedPasses::kWithoutPipeline), names(PairedPasses::kInPipeline),
                       strategy_.schedule, degrees_.pipeline),
           fmt::format("use --schedule {} with --vpp 2 or more", names(PairedPasses::kInPipeline)));
-    const RecomputeKind kind = strategy_.recompute.kind;
-    if (kind == RecomputeKind::kFull || kind == RecomputeKind::kBlocks)
+    const auto is_of_whole_blocks = [](const Recompute& recompute) {
+      return recompute.kind == RecomputeKind::kFull || recompute.kind == RecomputeKind::kBlocks;
+    };
+    const auto& of_blocks = strategy_.layer_options.recompute;
+    if (is_of_whole_blocks(strategy_.recompute) ||
+        std::ranges::any_of(of_blocks, is_of_whole_blocks, &OfBlocks<Recompute>::value))
       report("expert-overlap", "cannot be combined with recomputation of whole blocks",
              "use --recompute none or modules:…");
   }

@@ -17,6 +17,8 @@
 namespace meshwright {
 namespace {
 
+constexpr std::string_view kLayerOptionsField = "layer-options";
+
 /// Limit on the passes of one pipeline, for reasonable time and memory.
 constexpr std::int64_t kMostPassesPerStep = std::int64_t{1} << 25;
 constexpr std::int64_t kMostStages = 32'000;  ///< stage indices have 16 bits
@@ -237,22 +239,51 @@ class PlanChecks {
              fmt::format("'block:{}' is out of range: '{}' has {} blocks", recompute.blocks,
                          model_.name, traits_.blocks),
              "use block:N with the number of blocks per stage to recompute, or full");
-    check_recomputed_modules();
+    check_recomputed_modules(recompute, "recompute");
+    check_layer_options();
   }
 
-  void check_recomputed_modules() {
-    const Recompute& recompute = strategy_.recompute;
+  void check_recomputed_modules(const Recompute& recompute, std::string_view field) {
     const bool names_operators = recompute.kind == RecomputeKind::kModules ||
                                  recompute.kind == RecomputeKind::kTorchSelective;
     if (names_operators && device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
-      report("recompute",
-             fmt::format("Meshwright's executor does not support '{}'", to_text(recompute)),
+      report(field, fmt::format("Meshwright's executor does not support '{}'", to_text(recompute)),
              "use none, selective, full or block:N");
     for (int i = 0; i < kRecomputeModuleCount; ++i)
       if (const auto module = static_cast<RecomputeModule>(i);
           recompute.has(module) && !has_module(model_, module))
-        report("recompute", fmt::format("'{}' has no module '{}'", model_.name, name_of(module)),
+        report(field, fmt::format("'{}' has no module '{}'", model_.name, name_of(module)),
                "remove it from the list");
+  }
+
+  // ---- options of single blocks ----
+
+  void check_layer_options() {
+    const LayerOptions& options = strategy_.layer_options;
+    check_blocks_of(options.recompute);
+    check_blocks_of(options.reshard_after_forward);
+    for (const OfBlocks<Recompute>& of : options.recompute)
+      check_recomputed_modules(of.value, kLayerOptionsField);
+    if (!options.reshard_after_forward.empty() && strategy_.zero < 3)
+      report(kLayerOptionsField,
+             fmt::format("fsdp-reshard requires ZeRO 3, got {}", strategy_.zero),
+             "use --zero 3, or remove fsdp-reshard");
+  }
+
+  template <class Value>
+  void check_blocks_of(const std::vector<OfBlocks<Value>>& values) {
+    int next = 0;  // the first block that no earlier range covers
+    for (const OfBlocks<Value>& of : values) {
+      if (of.first < 0 || of.last < of.first || of.last >= traits_.blocks)
+        return report(kLayerOptionsField,
+                      fmt::format("blocks {}-{} are out of range: '{}' has {} blocks", of.first,
+                                  of.last, model_.name, traits_.blocks),
+                      fmt::format("use blocks from 0 to {}", traits_.blocks - 1));
+      if (of.first < next)
+        return report(kLayerOptionsField, fmt::format("block {} has two values", of.first),
+                      "give every option once per block, in the order of the blocks");
+      next = of.last + 1;
+    }
   }
 
   void check_dtype() {

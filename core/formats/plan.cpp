@@ -133,6 +133,8 @@ Strategy read_strategy(JsonObjectReader& reader) {
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
   s.precision = read_precision(reader);
+  read_word(reader, "layer_options", layer_options_from_text, s.layer_options,
+            "use for example 0-7:recompute=full+60-79:fsdp-reshard=no");
   return s;
 }
 

@@ -74,6 +74,7 @@ Json json_of(const Strategy& s) {
   add_data_parallelism(s.data_parallelism, json);
   add_model_parallelism(s.model_parallelism, json);
   add_precision(s.precision, json);
+  if (!s.layer_options.empty()) json["layer_options"] = to_text(s.layer_options);
   return json;
 }
 

@@ -80,7 +80,8 @@ class Lifetimes {
   void release_sharded_heads() {
     for (const Operator& o : operators_)
       for (const TensorId id : o.outputs)
-        if (saved_.exchanges_heads_again() || !saved_.has(id)) release(id, Form::kHeadCutValue);
+        if (saved_.exchanges_heads_again(layer_) || !saved_.has(id))
+          release(id, Form::kHeadCutValue);
   }
 
   void backward() {
@@ -119,13 +120,10 @@ class Lifetimes {
 
 }  // namespace
 
-SavedTensors::SavedTensors(const ModelGraph& model, std::span<const LayerId> layers,
-                           const Strategy& strategy, int part)
-    : exchanges_heads_again_(repeats_attention(strategy)) {
-  int left = recomputed_blocks(strategy.recompute, part);
-  for (const LayerId layer : layers) {
-    const bool is_recomputed = model.layers[layer.index()].kind == LayerKind::kBlock && left-- > 0;
+SavedTensors::SavedTensors(const ModelGraph& model, std::span<const SavedLayer> layers) {
+  for (const auto& [layer, is_recomputed, repeats] : layers) {
     if (is_recomputed) recomputed_.push_back(layer.value);
+    if (repeats) repeats_attention_.push_back(layer.value);
     std::vector<TensorId> made_here;
     for (const Operator& op : operators_of(model, layer)) {
       made_here.insert(made_here.end(), op.outputs.begin(), op.outputs.end());
@@ -134,6 +132,7 @@ SavedTensors::SavedTensors(const ModelGraph& model, std::span<const LayerId> lay
     }
   }
   std::sort(recomputed_.begin(), recomputed_.end());
+  std::sort(repeats_attention_.begin(), repeats_attention_.end());
   std::sort(saved_.begin(), saved_.end());
 }
 

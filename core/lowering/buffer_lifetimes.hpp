@@ -23,25 +23,31 @@ enum class Visit : std::uint8_t {
   kBackwardWeight,  ///< gradients of weights, later
 };
 
+/// A layer of a stage, and what its backward pass repeats.
+struct SavedLayer {
+  LayerId layer;
+  bool is_recomputed = false;      ///< as a whole
+  bool repeats_attention = false;  ///< see the function of this name
+};
+
 /// The saved activations of a stage: those its operators declare; for a fully recomputed layer,
 /// only the layer's inputs.
 class SavedTensors {
  public:
   SavedTensors() = default;
-  /// `part`: of the model, see Placement::part_of_stage.
-  SavedTensors(const ModelGraph& model, std::span<const LayerId> layers, const Strategy& strategy,
-               int part);
+  SavedTensors(const ModelGraph& model, std::span<const SavedLayer> layers);
   bool is_recomputed(LayerId layer) const {
     return std::binary_search(recomputed_.begin(), recomputed_.end(), layer.value);
   }
   bool has(TensorId tensor) const {
     return std::binary_search(saved_.begin(), saved_.end(), tensor.value);
   }
-  bool exchanges_heads_again() const { return exchanges_heads_again_; }
+  bool exchanges_heads_again(LayerId layer) const {
+    return std::binary_search(repeats_attention_.begin(), repeats_attention_.end(), layer.value);
+  }
 
  private:
-  std::vector<std::int32_t> recomputed_, saved_;  ///< sorted
-  bool exchanges_heads_again_ = false;
+  std::vector<std::int32_t> recomputed_, repeats_attention_, saved_;  ///< sorted
 };
 
 /// Buffers to release after this visit of the operator. O(operators of the layer).

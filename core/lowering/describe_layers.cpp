@@ -5,30 +5,27 @@ namespace meshwright {
 namespace {
 
 /// GPUs of compute capability 10.0 read fp8 operands in either layout.
-ShardShape quantized_shard(const LoweringContext& context) {
-  constexpr int kAnyLayout = 100;
-  ShardShape shard = shard_shape_of(context.strategy);
-  shard.reads_any_layout = context.device().compute_capability.value_or(0) >= kAnyLayout;
-  return shard;
-}
+constexpr int kAnyLayout = 100;
 
 }  // namespace
 
-void shard_layers(LoweringContext& context) {
-  context.shard = quantized_shard(context);
-  context.wide_shard = context.shard;
-  context.wide_shard.dtype = storage_dtype(context.shard.dtype);
+ShardShape shard_of(const LoweringContext& context, const LayerVariant& variant) {
+  ShardShape shard = shard_shape_of(variant.strategy);
+  shard.reads_any_layout = context.device().compute_capability.value_or(0) >= kAnyLayout;
+  if (variant.is_wide) shard.dtype = storage_dtype(shard.dtype);
+  return shard;
 }
 
 void describe_layers(LoweringContext& context) {
-  shard_layers(context);
   std::vector<WorkPart>& parts = context.graph().parts;
   parts.reserve(16);
-  context.classes = lower_layer_classes(context.call(context.shard), parts);
-  if (!is_quantized(context.shard.dtype)) return;
-  context.quantized_copies = quantized_copies(context.shard);
-  if (has_wide_layers(context))
-    context.wide_classes = lower_layer_classes(context.call(context.wide_shard), parts);
+  for (LayerVariant& variant : context.variants) {
+    variant.shard = shard_of(context, variant);
+    const bool only_blocks = &variant != &context.variants.front();
+    variant.classes = lower_layer_classes(context.call(variant), only_blocks, parts);
+  }
+  const ShardShape& shard = context.variants.front().shard;
+  if (is_quantized(shard.dtype)) context.quantized_copies = quantized_copies(shard);
 }
 
 }  // namespace meshwright

@@ -10,11 +10,14 @@ namespace {
 std::vector<SavedTensors> saved_by_part(const LoweringContext& context) {
   std::vector<SavedTensors> saved;
   for (const std::vector<PlacedLayer>& placed : context.layers) {
-    std::vector<LayerId> layers;
+    std::vector<SavedLayer> layers;
     layers.reserve(placed.size());
-    for (const PlacedLayer& layer : placed) layers.push_back(layer.layer);
-    const int part = static_cast<int>(saved.size());
-    saved.emplace_back(context.model, layers, context.strategy, part);
+    for (const PlacedLayer& layer : placed)
+      layers.push_back(
+          {.layer = layer.layer,
+           .is_recomputed = layer.fully_recomputed,
+           .repeats_attention = repeats_attention(context.variant_of(layer).strategy)});
+    saved.emplace_back(context.model, layers);
   }
   return saved;
 }
@@ -25,7 +28,7 @@ void describe_programs(LoweringContext& context) {
   const bool counts_buffers = context.device().kernels == KernelLibrary::kOwn;
   const bool is_requested = context.options.programs && !is_quantized(context.strategy.dtype);
   if (!counts_buffers && !is_requested) return;
-  const LayerCall call = context.call(context.shard);
+  const LayerCall call = context.call(context.variants.front());
   const std::vector<SavedTensors> saved = saved_by_part(context);
   for (const LayerSlice& slice : context.slices) {
     SliceLayers described{.layers = {},
@@ -36,8 +39,8 @@ void describe_programs(LoweringContext& context) {
                           .is_last = slice.is_last};
     for (const PlacedLayer& layer : layers_of(context, slice))
       described.layers.push_back({layer.layer, context.held(layer).parts,
-                                  layer.is_wide ? &context.wide_shard : &context.shard,
-                                  recomputes(context, layer)});
+                                  &context.variant_of(layer).strategy,
+                                  &context.variant_of(layer).shard, recomputes(context, layer)});
     if (described.layers.empty()) continue;
     SlicePasses passes = slice_passes(call, described);
     const auto note = [&](WorkId id, SlicePass& pass) {

@@ -72,12 +72,13 @@ std::vector<LayerId> first_of_classes(const ModelGraph& model) {
   return first;
 }
 
-std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call,
+std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call, bool only_blocks,
                                                std::vector<WorkPart>& parts) {
   std::vector<LayerHoldings> classes;
   for (const LayerId layer : first_of_classes(call.model)) {
     LayerHoldings& held = classes.emplace_back();
     held.first = layer;
+    if (only_blocks && call.model.layers[layer.index()].kind != LayerKind::kBlock) continue;
     held.parts = append_layer_parts(call, held.first, parts);
     note_activations(call, held);
     note_parameters(call, held);

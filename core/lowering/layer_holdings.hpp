@@ -54,7 +54,8 @@ struct LayerHoldings : LayerActivations {
 std::vector<LayerId> first_of_classes(const ModelGraph& model);
 
 /// One entry per layer class, in the order of Layer::layer_class. Appends the parts of their
-/// passes.
-std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call, std::vector<WorkPart>& parts);
+/// passes. `only_blocks`: entries of other layers stay empty.
+std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call, bool only_blocks,
+                                               std::vector<WorkPart>& parts);
 
 }  // namespace meshwright

@@ -107,12 +107,13 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
   options.memory = memory;
   LoweringContext context(plan, model, cluster, options);
   context.groups = job_groups_of(plan.strategy, cluster);
-  shard_layers(context);
   LoweredLayers lowered;
   lowered.parts.reserve(16);
   const std::vector<LayerId> layers = first_of_classes(model);
-  const auto describe = [&](const ShardShape& shard, std::vector<LayerParts>& classes) {
-    const LayerCall call = context.call(shard);
+  const auto describe = [&](bool is_wide, std::vector<LayerParts>& classes) {
+    LayerVariant variant{.strategy = plan.strategy, .is_wide = is_wide};
+    variant.shard = shard_of(context, variant);
+    const LayerCall call = context.call(variant);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       classes.push_back(append_layer_parts(call, layers[i], lowered.parts, wanted));
       LayerMemory held = memory_of(call, layers[i]);
@@ -121,12 +122,13 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
         continue;
       }
       if (wanted != WantedPasses::kRecomputationOnly)
-        held.parameters = local_parameters(model, layers[i], shard);
+        held.parameters = local_parameters(model, layers[i], variant.shard);
       lowered.memory.push_back(held);
     }
   };
-  describe(context.shard, lowered.classes);
-  if (has_wide_layers(context)) describe(context.wide_shard, lowered.wide_classes);
+  describe(/*is_wide=*/false, lowered.classes);
+  if (is_quantized(strategy.dtype) && strategy.precision.wide_blocks > 0)
+    describe(/*is_wide=*/true, lowered.wide_classes);
   return lowered;
 }
 

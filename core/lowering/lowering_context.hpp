@@ -24,12 +24,21 @@
 
 namespace meshwright {
 
-/// A layer of a model part, and how its blocks are recomputed.
+/// What layers with the same options compute and hold.
+struct LayerVariant {
+  Strategy strategy;     ///< of the plan, with the recomputation of these layers
+  bool is_wide = false;  ///< GEMMs stay in 16 bits: Precision::wide_blocks
+  ShardShape shard = {};
+  std::vector<LayerHoldings> classes = {};  ///< by layer class; beyond variant 0 only of blocks
+};
+
+/// A layer of a model part.
 struct PlacedLayer {
   LayerId layer;
   std::int32_t layer_class = 0;
+  std::int32_t variant = 0;  ///< index in LoweringContext::variants
   bool fully_recomputed = false;
-  bool is_wide = false;  ///< its GEMMs stay in 16 bits: Precision::wide_blocks
+  bool reshards_after_forward = true;  ///< ZeRO 3; see DataParallelism
 };
 
 /// Consecutive layers of one part, and the works of their passes: a whole stage, or a unit.
@@ -74,12 +83,11 @@ struct LoweringContext {
   std::vector<std::vector<PlacedLayer>> layers;  ///< by part
   std::vector<Bytes> boundary;                   ///< by part: message to the next part, per rank
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
+  std::vector<LayerVariant> variants;  ///< shard and classes are filled in the next pass; the first
+                                       ///< has the options of the plan
 
   // layers
-  ShardShape shard;                                  ///< of all layers but wide ones
-  ShardShape wide_shard;                             ///< of PlacedLayer::is_wide
-  std::vector<LayerHoldings> classes, wide_classes;  ///< by layer class
-  int quantized_copies = 0;                          ///< of cached weights, if GEMMs are quantized
+  int quantized_copies = 0;  ///< of cached weights, if GEMMs are quantized
 
   // output layer
   VocabularyParts vocabulary;
@@ -104,12 +112,14 @@ struct LoweringContext {
   TaskGraph& graph() { return folded.graph; }
   const TaskGraph& graph() const { return folded.graph; }
   const DeviceModel& device() const { return device_of(cluster, DeviceId(0)); }
-  /// `shape`: shard or wide_shard.
-  LayerCall call(const ShardShape& shape) const {
-    return {model, strategy, shape, groups, options.memory};
+  LayerCall call(const LayerVariant& variant) const {
+    return {model, variant.strategy, variant.shard, groups, options.memory};
+  }
+  const LayerVariant& variant_of(const PlacedLayer& layer) const {
+    return variants[static_cast<std::size_t>(layer.variant)];
   }
   const LayerHoldings& held(const PlacedLayer& layer) const {
-    return (layer.is_wide ? wide_classes : classes)[static_cast<std::size_t>(layer.layer_class)];
+    return variant_of(layer).classes[static_cast<std::size_t>(layer.layer_class)];
   }
 };
 
@@ -122,11 +132,8 @@ void for_each_part_on(const LoweringContext& context, PipelineRankId device, Vis
       visit(static_cast<std::size_t>(placement.part_of_stage[s]));
 }
 
-/// The shapes of layers, without their kernels.
-void shard_layers(LoweringContext& context);
-inline bool has_wide_layers(const LoweringContext& context) {
-  return is_quantized(context.shard.dtype) && context.strategy.precision.wide_blocks > 0;
-}
+/// Of the layers of a variant, without their kernels.
+ShardShape shard_of(const LoweringContext& context, const LayerVariant& variant);
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const LoweringContext& context);
 /// True if the replicas run their own pipelines and reduce gradients among each other: neither

@@ -30,7 +30,10 @@ struct Figure {
 constexpr std::array kFigures{
     Figure{"stages",
            [](const LoweringContext& c) { return count_of(c.placement.device_of_stage); }},
-    Figure{"layer classes", [](const LoweringContext& c) { return count_of(c.classes); }},
+    Figure{"layer classes",
+           [](const LoweringContext& c) {
+             return c.variants.empty() ? 0 : count_of(c.variants.front().classes);
+           }},
     Figure{"parts", [](const LoweringContext& c) { return count_of(c.graph().parts); }},
     Figure{"parameters",
            [](const LoweringContext& c) {

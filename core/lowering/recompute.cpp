@@ -27,7 +27,8 @@ void insert_recomputation(const LoweringContext& context, std::span<const Placed
 
 bool recomputes(const LoweringContext& context, const PlacedLayer& layer) {
   return context.held(layer).parts.recompute >= 0 &&
-         (layer.fully_recomputed || recomputes_operators(context.strategy.recompute.kind));
+         (layer.fully_recomputed ||
+          recomputes_operators(context.variant_of(layer).strategy.recompute.kind));
 }
 
 void add_recomputation(LoweringContext& context) {

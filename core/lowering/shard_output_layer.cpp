@@ -13,7 +13,7 @@ void shard_output_layer(LoweringContext& context) {
   context.vocabulary =
       append_vocabulary_parts(model, strategy, context.groups, context.graph().parts);
   context.output = output_layer_bytes(model, strategy);
-  for (LayerHoldings& held : context.classes) {
+  for (LayerHoldings& held : context.variants.front().classes) {
     const LayerKind kind = model.layers[held.first.index()].kind;
     if (kind == LayerKind::kBlock) continue;
     const std::int64_t words = local_vocabulary_parameters(model, held.first, shard);

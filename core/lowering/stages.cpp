@@ -1,5 +1,7 @@
 // Which layers each pipeline rank holds, and what it sends to its neighbors.
 
+#include <algorithm>
+
 #include "core/lowering/passes.hpp"
 #include "core/lowering/works.hpp"
 #include "core/plan/placement.hpp"
@@ -7,17 +9,41 @@
 namespace meshwright {
 namespace {
 
-std::vector<PlacedLayer> place_layers(const LoweringContext& context,
-                                      std::span<const LayerId> layers, int part) {
-  int recomputed = recomputed_blocks(context.strategy.recompute, part);
+/// The index of the variant with this recomputation, which is appended if it is new.
+std::int32_t variant_with(LoweringContext& context, const Recompute& recompute, bool is_wide) {
+  std::vector<LayerVariant>& variants = context.variants;
+  const auto found = std::ranges::find_if(variants, [&](const LayerVariant& variant) {
+    return variant.strategy.recompute == recompute && variant.is_wide == is_wide;
+  });
+  if (found != variants.end()) return static_cast<std::int32_t>(found - variants.begin());
+  variants.push_back({.strategy = context.strategy, .is_wide = is_wide});
+  variants.back().strategy.recompute = recompute;
+  return static_cast<std::int32_t>(variants.size() - 1);
+}
+
+/// Blocks without options of their own count for RecomputeKind::kBlocks, too: it is the place in
+/// the stage that matters.
+std::vector<PlacedLayer> place_layers(LoweringContext& context, std::span<const LayerId> layers,
+                                      int part) {
+  const Strategy& strategy = context.strategy;
+  int recomputed = recomputed_blocks(strategy.recompute, part);
   std::vector<PlacedLayer> placed;
   placed.reserve(layers.size());
   for (const LayerId id : layers) {
     const Layer& layer = context.model.layers[id.index()];
-    placed.push_back({.layer = id,
-                      .layer_class = layer.layer_class,
-                      .fully_recomputed = layer.kind == LayerKind::kBlock && recomputed-- > 0,
-                      .is_wide = is_wide_block(context.model, id, context.strategy)});
+    PlacedLayer& made = placed.emplace_back();
+    made.layer = id;
+    made.layer_class = layer.layer_class;
+    made.reshards_after_forward = strategy.data_parallelism.reshard_after_forward;
+    if (layer.kind != LayerKind::kBlock) continue;
+    made.fully_recomputed = recomputed-- > 0;
+    const int block = block_index(context.model, id);
+    const Recompute* recompute = value_of_block(strategy.layer_options.recompute, block);
+    if (recompute != nullptr) made.fully_recomputed = recompute->kind == RecomputeKind::kFull;
+    if (const bool* reshard = value_of_block(strategy.layer_options.reshard_after_forward, block))
+      made.reshards_after_forward = *reshard;
+    made.variant = variant_with(context, recompute != nullptr ? *recompute : strategy.recompute,
+                                is_wide_block(context.model, id, strategy));
   }
   return placed;
 }
@@ -28,8 +54,7 @@ bool is_wide_block(const ModelGraph& model, LayerId layer, const Strategy& strat
   const int wide = strategy.precision.wide_blocks;
   if (wide == 0 || !is_quantized(strategy.dtype)) return false;
   if (model.layers[layer.index()].kind != LayerKind::kBlock) return false;
-  const int first_block = model.layers.front().kind == LayerKind::kBlock ? 0 : 1;
-  const int block = layer.value - first_block;
+  const int block = block_index(model, layer);
   return block < wide || block >= block_count(model) - wide;
 }
 
@@ -44,6 +69,7 @@ void cut_stages(LoweringContext& context) {
     context.message_slices = context.strategy.degrees.tensor;
   context.placement = placement_of(context.plan);
   context.groups = job_groups_of(context.strategy, context.cluster);
+  context.variants.push_back({.strategy = context.strategy});
   for (const std::vector<LayerId>& layers : layers_of_parts(context.plan, context.model)) {
     const auto part = static_cast<int>(context.layers.size());
     context.layers.push_back(place_layers(context, layers, part));

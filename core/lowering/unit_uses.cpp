@@ -132,9 +132,17 @@ class UnitUses {
            (part + 1 == part_count(context_.placement) && use.unit == last_unit);
   }
 
+  /// Whether the first layer of the unit does; under ZeRO 3 every layer is a unit.
+  bool reshards(const UnitUse& use) const {
+    const auto part =
+        static_cast<std::size_t>(context_.placement.part_of_stage[use.action.stage.index()]);
+    const ParameterUnit& unit = context_.units[part].units[static_cast<std::size_t>(use.unit)];
+    return context_.layers[part][static_cast<std::size_t>(unit.first_layer)].reshards_after_forward;
+  }
+
   /// With reshard_after_forward off: a micro-batch is between forward and backward of the unit.
   bool waits_for_backward(const UnitUse& use) {
-    if (strategy_.data_parallelism.reshard_after_forward && !stays_gathered(use)) return false;
+    if (reshards(use) && !stays_gathered(use)) return false;
     const std::size_t stage = use.action.stage.index();
     if (outstanding_.size() <= stage) outstanding_.resize(stage + 1);
     std::vector<int>& counts = outstanding_[stage];

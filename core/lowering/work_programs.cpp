@@ -81,7 +81,7 @@ class SliceDescription {
   // ---- layers ----
 
   LayerCall call_of(const SliceLayer& layer) const {
-    return {call_.model, call_.strategy, *layer.shard, call_.groups, call_.memory};
+    return {call_.model, *layer.strategy, *layer.shard, call_.groups, call_.memory};
   }
 
   void forward(const SliceLayer& layer) {

@@ -15,9 +15,11 @@ namespace meshwright {
 /// One layer of a slice.
 struct SliceLayer {
   LayerId layer;
-  LayerParts parts;                   ///< of its class
-  const ShardShape* shard = nullptr;  ///< of this layer; instead of LayerCall::shard
-  bool recomputes = false;            ///< `parts.recompute` comes before its backward pass
+  LayerParts parts;  ///< of its class
+  /// Of this layer; instead of those of LayerCall.
+  const Strategy* strategy = nullptr;
+  const ShardShape* shard = nullptr;
+  bool recomputes = false;  ///< `parts.recompute` comes before its backward pass
 };
 struct SliceLayers {
   std::vector<SliceLayer> layers;

@@ -245,6 +245,10 @@ int block_count(const ModelGraph& model) {
                     [](const Layer& layer) { return layer.kind == LayerKind::kBlock; }));
 }
 
+int block_index(const ModelGraph& model, LayerId block) {
+  return block.value - (model.layers.front().kind == LayerKind::kBlock ? 0 : 1);
+}
+
 int layer_class_count(const ModelGraph& model) {
   std::int32_t count = 0;
   for (const Layer& layer : model.layers) count = std::max(count, layer.layer_class + 1);

@@ -345,6 +345,8 @@ inline OperatorId id_of(const ModelGraph& model, const Operator& op) {
 
 /// Number of blocks (layers between embedding and head).
 int block_count(const ModelGraph& model);
+/// The place of a block among the blocks, from 0.
+int block_index(const ModelGraph& model, LayerId block);
 /// Number of layer classes; Layer::layer_class is less than this.
 int layer_class_count(const ModelGraph& model);
 

@@ -13,6 +13,7 @@
 #include "core/cluster/cluster.hpp"
 #include "core/model/model_graph.hpp"
 #include "core/plan/data_parallelism.hpp"
+#include "core/plan/layer_options.hpp"
 #include "core/plan/model_parallelism.hpp"
 #include "core/plan/optimizer.hpp"
 #include "core/plan/parallel_sizes.hpp"
@@ -48,6 +49,7 @@ struct Strategy {
   DataParallelism data_parallelism;
   ModelParallelism model_parallelism = {};
   Precision precision = {};
+  LayerOptions layer_options = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// Selective recomputation repeats attention on materialized scores; fused attention recomputes its

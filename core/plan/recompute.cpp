@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/base/number_from_text.hpp"
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 #include "core/base/value_named.hpp"
 
 namespace meshwright {

@@ -38,6 +38,10 @@ std::string model_parallelism_text(const Strategy& s) {
   return text;
 }
 
+std::string layer_options_text(const Strategy& s) {
+  return s.layer_options.empty() ? "" : ", layers " + to_text(s.layer_options);
+}
+
 /// "fp8 (mxfp8, parameters in fp8), bf16 gradients".
 std::string precision_text(const Strategy& s) {
   const Precision& p = s.precision;
@@ -89,6 +93,7 @@ std::string options_text(const Strategy& s) {
   if (s.zero == 3 && d.prefetch != DataParallelism{}.prefetch)
     text += fmt::format(", prefetch {}", d.prefetch);
   if (s.zero == 3 && !d.reshard_after_forward) text += ", no reshard";
+  text += layer_options_text(s);
   return text.empty() ? text : text.substr(std::string_view(", ").size());
 }
 
@@ -99,7 +104,7 @@ std::string strategy_text(const Strategy& s) {
   text += fmt::format(", micro-batch {}, recompute {}", s.micro_batch, to_text(s.recompute));
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
   if (s.zero == 3) text += fully_sharded_text(s);
-  text += data_parallelism_text(s) + model_parallelism_text(s);
+  text += data_parallelism_text(s) + model_parallelism_text(s) + layer_options_text(s);
   if (s.optimizer != OptimizerKind::kAdamW) text += fmt::format(", {}", name_of(s.optimizer));
   return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
 }

@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/number_from_text.hpp"
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 #include "core/formats/file.hpp"
 #include "models/graphs/graph_files.hpp"
 

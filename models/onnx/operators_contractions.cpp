@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/base/split_at_commas.hpp"
+#include "core/base/split_at.hpp"
 #include "models/onnx/operators.hpp"
 
 namespace meshwright::onnx {

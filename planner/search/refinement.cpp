@@ -164,27 +164,12 @@ bool is_worthwhile(Ticks before, Ticks after, double gain = kWorthwhileGain) {
   return ratio(before - after, before) > gain;
 }
 
-/// Lower bound of the step time of a valid plan, from the times of its stages without messages and
-/// the end of the step. 0 where the times of stages are not those of their layers.
-Ticks bound_of(const Plan& plan, const SearchJob& job) {
-  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
-  if (!is_homogeneous(job.cluster) || rule == nullptr || rule->output_barriers > 0) return {};
-  const Placement placement = placement_of(plan);
-  const std::vector<PassTimes> parts =
-      stage_passes(layer_costs(plan.strategy, job.model, job.cluster, job.cost_model).passes,
-                   plan.blocks_per_stage, plan.strategy.recompute);
-  StepEndTimes no_end;
-  no_end.reduction.assign(static_cast<std::size_t>(placement.devices), Ticks());
-  return step_bound(placement, parts, microbatch_count(plan.strategy), /*splits_backward=*/true,
-                    no_end);
-}
-
 /// nullopt: the plan is not valid, the trainer cannot run it, it does not fit, or it is not faster
 /// than `limit`.
 std::optional<Ticks> step_time_of(const Plan& plan, const SearchJob& job, Ticks limit) {
   if (job.fixed.trainer && !can_run(job.fixed.trainer->abilities, plan)) return std::nullopt;
   if (!check_plan(plan, job.model, job.cluster).empty()) return std::nullopt;
-  if (bound_of(plan, job) >= limit) return std::nullopt;
+  if (step_bound_of(plan, job) >= limit) return std::nullopt;
   const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model.memory()});
   if (shortfall_of(graph, job_facts(plan.strategy, job.model, job.cluster))) return std::nullopt;
   thread_local SimulatedTimes times;  // reuses its memory
@@ -217,7 +202,7 @@ std::optional<RankedPlan> with_synthesized_order(const RankedPlan& best, const S
   unordered.orders.clear();
   unordered.strategy.schedule = kSynthesizedSchedule;
   if (!check_plan(unordered, job.model, job.cluster).empty() ||
-      !is_worthwhile(before, bound_of(unordered, job), gain))
+      !is_worthwhile(before, step_bound_of(unordered, job), gain))
     return std::nullopt;
   auto synthesized = synthesize_orders(best, job.model, job.cluster, job.cost_model);
   if (!synthesized || !is_worthwhile(before, synthesized->evaluation.step_time, gain))
@@ -228,6 +213,19 @@ std::optional<RankedPlan> with_synthesized_order(const RankedPlan& best, const S
 }
 
 }  // namespace
+
+Ticks step_bound_of(const Plan& plan, const SearchJob& job) {
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  if (!is_homogeneous(job.cluster) || rule == nullptr || rule->output_barriers > 0) return {};
+  const Placement placement = placement_of(plan);
+  const std::vector<PassTimes> parts =
+      stage_passes(layer_costs(plan.strategy, job.model, job.cluster, job.cost_model).passes,
+                   plan.blocks_per_stage, plan.strategy.recompute);
+  StepEndTimes no_end;
+  no_end.reduction.assign(static_cast<std::size_t>(placement.devices), Ticks());
+  return step_bound(placement, parts, microbatch_count(plan.strategy), /*splits_backward=*/true,
+                    no_end);
+}
 
 void refine_best_plan(SearchResult& result, const SearchJob& job, const SearchOptions& options) {
   if (result.plans.empty()) return;

@@ -15,6 +15,7 @@
 #include "planner/search/explain.hpp"
 #include "planner/search/node_selection.hpp"
 #include "planner/search/open_nodes.hpp"
+#include "planner/search/per_layer.hpp"
 #include "planner/search/refinement.hpp"
 #include "planner/search/state_bound.hpp"
 #include "planner/search/synthesized_plan.hpp"
@@ -467,15 +468,6 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   const FixedChoices fixed = with_attention_of_trainer(choices);
   if (auto problems = fixed_choice_problems(fixed); !problems.empty())
     throw InputError(std::move(problems));
-  if (fixed.schedule == kSynthesizedSchedule) {
-    FixedChoices named = fixed;
-    named.schedule.reset();
-    SearchOptions of_named = options;
-    of_named.refines = false;  // a synthesized order is chosen below
-    SearchResult result = search(model, cluster, cost_model, goal, named, of_named);
-    synthesize_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
-    return result;
-  }
   SearchJob job{.model = model,
                 .cluster = cluster,
                 .cost_model = cost_model,
@@ -486,8 +478,16 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);
-  SearchResult result = search_named_schedules(job, sane);
-  if (sane.refines) refine_best_plan(result, job, sane);
+  SearchResult result;
+  if (fixed.schedule == kSynthesizedSchedule) {
+    job.fixed.schedule.reset();
+    result = search_named_schedules(job, sane);
+    synthesize_best_rows(result, model, cluster, cost_model, job.threads);
+  } else {
+    result = search_named_schedules(job, sane);
+    if (sane.refines) refine_best_plan(result, job, sane);
+  }
+  if (sane.per_layer) choose_layer_options(result, job, sane);
   return result;
 }
 

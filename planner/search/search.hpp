@@ -60,6 +60,8 @@ struct SearchCertificate {
   double gap = 0;
   /// Changes that made plan 1 faster after the search (refinement.hpp).
   std::vector<std::string> refined_by = {};
+  /// SearchOptions::per_layer: the shortest step of a plan without layer options.
+  std::optional<Ticks> uniform_step_time = {};
 };
 
 /// The reason why no plan fits, and the nearest plan that would.
@@ -93,6 +95,8 @@ struct SearchOptions {
   bool selects_nodes = false;
   /// Improves plan 1 by single changes that are not in the searched space (refinement.hpp).
   bool refines = false;
+  /// Gives every row the fastest options per layer (per_layer.hpp).
+  bool per_layer = false;
   /// Prices that searches of the same job on parts of one cluster share (candidate_costs.hpp).
   LayerPrices* layer_prices = nullptr;
 };

@@ -33,6 +33,7 @@ class PlanDraw {
     draw_data_parallelism();
     draw_model_parallelism();
     draw_schedule();
+    if (choices_.one_in(4)) draw_layer_options();
     if (!choices_.one_in(8)) make_compatible();
     draw_batch();
     if (limits_.has_senseless_numbers && choices_.one_in(4)) spoil_a_number();
@@ -94,6 +95,25 @@ class PlanDraw {
       if (has_module(model_, static_cast<RecomputeModule>(m)) && choices_.one_in(2))
         r.modules |= 1U << static_cast<unsigned>(m);
     if (r.modules == 0) r.modules = 1U;
+  }
+
+  /// Of some blocks from the first to the last.
+  void draw_layer_options() {
+    LayerOptions& options = s_.layer_options;
+    for (int block = 0; block < traits_.blocks; ++block) {
+      const int last = std::min(traits_.blocks - 1, block + choices_.between(0, 2));
+      if (choices_.one_in(2))
+        options.recompute.push_back(
+            {block, last,
+             choices_.one_of<Recompute>({{},
+                                         {RecomputeKind::kSelective},
+                                         {RecomputeKind::kFull},
+                                         {.kind = RecomputeKind::kModules, .modules = 1U << 1U},
+                                         {RecomputeKind::kTorchSelective}})});
+      if (s_.zero == 3 && choices_.one_in(2))
+        options.reshard_after_forward.push_back({block, last, choices_.one_in(2)});
+      block = last;
+    }
   }
 
   void draw_data_parallelism() {
@@ -182,6 +202,7 @@ class PlanDraw {
     if (s_.degrees.tensor == 1) s_.sequence_parallel = s_.model_parallelism.tensor_overlap = false;
     if (is_plain || has_no_flush || rule.output_barriers > 0) {
       s_.zero = is_plain || has_no_flush ? 0 : s_.zero % 2;
+      s_.layer_options.reshard_after_forward.clear();
       const DataParallelism drawn = std::exchange(data, {});
       if (!has_no_flush || !is_plain) data.kind = drawn.kind;
       data.ring_order = drawn.ring_order;

@@ -121,6 +121,7 @@ std::vector<std::function<void(Plan&)>> all_damages() {
       [](Plan& p) {
         p.strategy.recompute = {RecomputeKind::kBlocks, 99};
       },
+      [](Plan& p) { p.strategy.layer_options = *layer_options_from_text("99:recompute=full"); },
       [](Plan& p) { p.strategy.dtype = Dtype::kFp8; },
       [](Plan& p) { p.strategy.precision.gradients = Dtype::kFp16; },
       [](Plan& p) { p.strategy.precision.fp8_recipe = Fp8Recipe::kBlockwise; },
@@ -187,6 +188,7 @@ TEST(CheckPlan, PointsAtKeysOfTheWrittenPlanFile) {
                           "sequence_parallel",
                           "zero",
                           "recompute",
+                          "layer_options",
                           "dtype",
                           "grad_dtype",
                           "fp8_recipe",

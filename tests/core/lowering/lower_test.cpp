@@ -281,6 +281,55 @@ TEST(Lower, SharesOnePartAmongEqualBlocks) {
 
 // ---- what cannot be lowered -----------------------------------------------------------------
 
+/// The step, and what its passes hold.
+struct StepAndMemory {
+  Ticks step;
+  std::vector<MemoryAmounts> acquired;
+  friend bool operator==(const StepAndMemory&, const StepAndMemory&) = default;
+};
+StepAndMemory lowered_with(const Strategy& strategy, std::string_view options) {
+  Strategy s = strategy;
+  s.layer_options = *layer_options_from_text(options);
+  const TaskGraph graph = lower({s, {4, 4}}, gpt({.blocks = 8}), cluster_of(1, 4));
+  StepAndMemory made{.step = step_time(graph), .acquired = {}};
+  for (const Work& work : graph.works) made.acquired.push_back(work.acquired);
+  return made;
+}
+
+// Options of all blocks are options of the plan.
+TEST(Lower, GivesBlocksOptionsOfTheirOwn) {
+  Strategy plain = strategy_of({.data = 1, .pipeline = 2}, 4), full = plain, two = plain;
+  full.recompute.kind = RecomputeKind::kFull;
+  two.recompute = {.kind = RecomputeKind::kBlocks, .blocks = 2};
+  EXPECT_EQ(lowered_with(plain, "0-7:recompute=full"), lowered_with(full, ""));
+  EXPECT_EQ(lowered_with(full, "0-7:recompute=none"), lowered_with(plain, ""));
+  EXPECT_EQ(lowered_with(plain, "0-1:recompute=full+4-5:recompute=full"), lowered_with(two, ""));
+  EXPECT_EQ(lowered_with(two, "0-1:recompute=none+4-5:recompute=none"), lowered_with(plain, ""));
+  EXPECT_NE(lowered_with(plain, "3:recompute=full"), lowered_with(plain, ""));
+}
+
+TEST(Lower, ReshardsBlocksAfterTheForwardPassOrNot) {
+  Strategy reshards = strategy_of({.data = 4, .pipeline = 2}, 4);
+  reshards.zero = 3;
+  Strategy holds = reshards;
+  holds.data_parallelism.reshard_after_forward = false;
+  const auto gathers = [](const Strategy& strategy, std::string_view options) {
+    Strategy s = strategy;
+    s.layer_options = *layer_options_from_text(options);
+    const TaskGraph graph = lower({s, {4, 4}}, gpt({.blocks = 8}), cluster_of(2, 4));
+    return std::ranges::count_if(graph.tasks, [&](const Task& task) {
+      return graph.works[task.work.index()].collective.kind == CollectiveKind::kAllGather &&
+             task.kind == TaskKind::kCollective;
+    });
+  };
+  const auto all = gathers(reshards, ""), few = gathers(holds, "");
+  EXPECT_LT(few, all);
+  const auto three = gathers(reshards, "1-3:fsdp-reshard=no");
+  EXPECT_LT(few, three);
+  EXPECT_LT(three, all);
+  EXPECT_LT(three, gathers(reshards, "1-2:fsdp-reshard=no"));
+}
+
 TEST(Lower, RejectsAnInvalidPlan) {
   Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
   plan.blocks_per_stage = {2, 1};

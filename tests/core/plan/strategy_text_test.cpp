@@ -17,9 +17,10 @@ TEST(OptionsText, ListsWhatDiffersFromTheDefaults) {
   s.data_parallelism.reshard_after_forward = false;
   s.model_parallelism.tensor_overlap = true;
   s.model_parallelism.context = ContextAlgorithm::kRing;
+  s.layer_options = *layer_options_from_text("0-7:recompute=full");
   EXPECT_EQ(options_text(s),
             "buckets megatron, shards of 8 ranks, TP overlap, ring attention, prefetch 2, "
-            "no reshard");
+            "no reshard, layers 0-7:recompute=full");
 }
 
 // Resharding and prefetch exist under ZeRO 3 only, the algorithm with several context ranks.

@@ -46,6 +46,9 @@ AnyPlan draw(Draws& draws) {
   if (s.schedule == "zb-v") d.chunks = 2;
   s.recompute = draws.one_of<Recompute>(
       {{}, {RecomputeKind::kSelective}, {RecomputeKind::kFull}, {RecomputeKind::kBlocks, 1}});
+  if (draws.one_of({true, false}))
+    s.layer_options = *layer_options_from_text(draws.one_of(
+        {"1-2:recompute=full", "0:recompute=selective+3:recompute=none", "0-3:recompute=none"}));
   s.attention = draws.one_of({AttentionAlgorithm::kFlash, AttentionAlgorithm::kStandard});
   ModelParallelism& m = s.model_parallelism;
   m.context = draws.one_of(

@@ -22,6 +22,11 @@ std::vector<NamedPlan> cut_state() {
       {"gpt_zero_3", kTinyGpt, [](S s) { use_data(s, 4, 3); }},
       {"gpt_zero_3_kept_after_forward", kTinyGpt,
        [](S s) { use_data(s, 2, 3), s.data_parallelism.reshard_after_forward = false; }},
+      {"gpt_zero_3_options_per_layer", kTinyGpt,
+       [](S s) {
+         use_data(s, 2, 3);
+         s.layer_options = *layer_options_from_text("0:recompute=full+1:fsdp-reshard=no");
+       }},
       {"gpt_zero_3_without_prefetch", kTinyGpt,
        [](S s) { use_data(s, 2, 3), s.data_parallelism.prefetch = 0; }},
       {"gpt_zero_3_three_ahead", kTinyGpt,

@@ -19,6 +19,8 @@ std::vector<NamedPlan> one_axis() {
       {"llama_bf16", kLlama, [](S s) { s.dtype = Dtype::kBf16; }},
       {"recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
       {"recompute_selective", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kSelective; }},
+      {"recompute_single_blocks", kGpt,
+       [](S s) { s.layer_options = *layer_options_from_text("1:recompute=full"); }},
       {"recompute_two_blocks", kLlama,
        [](S s) { s.recompute = {.kind = RecomputeKind::kBlocks, .blocks = 2}; }},
       {"data_2", kGpt, [](S s) { s.degrees.data = 2; }},

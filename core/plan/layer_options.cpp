@@ -1,0 +1,99 @@
+#include "core/plan/layer_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/number_from_text.hpp"
+#include "core/base/split_at.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr char kBetweenEntries = '+';
+constexpr std::string_view kRecomputePrefix = "recompute=";
+constexpr std::string_view kReshardPrefix = "fsdp-reshard=";
+constexpr std::string_view kYes = "yes", kNo = "no";
+constexpr std::size_t kMostEntries = 1 << 16;
+
+std::string text_of(const Recompute& recompute) {
+  return std::string(kRecomputePrefix) + to_text(recompute);
+}
+std::string text_of(bool reshard) {
+  return std::string(kReshardPrefix) + std::string(reshard ? kYes : kNo);
+}
+
+template <class Value>
+void append(std::string& text, const std::vector<OfBlocks<Value>>& values) {
+  for (const OfBlocks<Value>& of : values) {
+    if (!text.empty()) text += kBetweenEntries;
+    text += std::to_string(of.first);
+    if (of.last != of.first) text += fmt::format("-{}", of.last);
+    text += ":" + text_of(of.value);
+  }
+}
+
+/// "4-7:" or "4:" at the front of `rest`.
+template <class Value>
+bool take_blocks(std::string_view& rest, OfBlocks<Value>& of) {
+  const auto take = [&rest](char c) {
+    const bool has_it = rest.starts_with(c);
+    if (has_it) rest.remove_prefix(1);
+    return has_it;
+  };
+  const std::optional<std::int32_t> first = take_index(rest);
+  const std::optional<std::int32_t> last = first && take('-') ? take_index(rest) : first;
+  if (!last || *last < *first || !take(':')) return false;
+  of.first = *first;
+  of.last = *last;
+  return true;
+}
+
+bool take_prefix(std::string_view& rest, std::string_view prefix) {
+  if (!rest.starts_with(prefix)) return false;
+  rest.remove_prefix(prefix.size());
+  return true;
+}
+
+bool read_entry(std::string_view entry, LayerOptions& options) {
+  OfBlocks<Recompute> recompute;
+  if (!take_blocks(entry, recompute)) return false;
+  if (take_prefix(entry, kRecomputePrefix)) {
+    const std::optional<Recompute> value = recompute_from_text(entry);
+    if (!value || value->kind == RecomputeKind::kBlocks) return false;
+    recompute.value = *value;
+    options.recompute.push_back(recompute);
+    return true;
+  }
+  if (!take_prefix(entry, kReshardPrefix) || (entry != kYes && entry != kNo)) return false;
+  options.reshard_after_forward.push_back({recompute.first, recompute.last, entry == kYes});
+  return true;
+}
+
+template <class Value>
+void sort_by_blocks(std::vector<OfBlocks<Value>>& values) {
+  std::ranges::stable_sort(values, {}, &OfBlocks<Value>::first);
+}
+
+}  // namespace
+
+std::string to_text(const LayerOptions& options) {
+  std::string text;
+  append(text, options.recompute);
+  append(text, options.reshard_after_forward);
+  return text;
+}
+
+std::optional<LayerOptions> layer_options_from_text(std::string_view text) {
+  LayerOptions options;
+  if (text.empty()) return options;
+  const std::vector<std::string_view> entries = split_at(text, kBetweenEntries);
+  if (entries.size() > kMostEntries) return std::nullopt;
+  for (const std::string_view entry : entries)
+    if (!read_entry(entry, options)) return std::nullopt;
+  sort_by_blocks(options.recompute);
+  sort_by_blocks(options.reshard_after_forward);
+  return options;
+}
+
+}  // namespace meshwright
