@@ -82,8 +82,8 @@ LayerOptions read_layer_options(const std::string& flag, const std::string& text
     throw UsageError(
         {.where = flag,
          .what = fmt::format("invalid value '{}'", text),
-         .hint = "use for example 0-7:recompute=full+60-79:fsdp-reshard=no, with none, selective, "
-                 "full, modules:NAME,NAME or torch-selective for recompute"});
+         .hint = "use for example 0-7:recompute=full+60-79:fsdp-reshard=no+3:tp=1, with none, "
+                 "selective, full, modules:NAME,NAME or torch-selective for recompute"});
   return std::move(*options);
 }
 
@@ -112,8 +112,9 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
          [&flags, of_layers](const std::string& text) {
            flags.layer_options = read_layer_options(of_layers, text);
          },
-         "options of single blocks, from 0, instead of --recompute and --fsdp-no-reshard")
-      ->type_name("FIRST-LAST:recompute=HOW+FIRST-LAST:fsdp-reshard={yes,no}+...");
+         "options of single blocks, from 0: recompute=HOW; fsdp-reshard=yes or no; tp=1: tensor "
+         "ranks share the tokens of the block instead of its weights")
+      ->type_name("FIRST-LAST:OPTION=VALUE+...");
 }
 
 void add_model_axis_flags(CLI::App& app, FixedChoices& choices) {

@@ -189,8 +189,8 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
                       "search again with 10 % less and more link bandwidth, peak compute and "
                       "memory, within another --time-limit: does plan 1 stay the fastest?");
     command->add_flag("--per-layer", flags.per_layer,
-                      "let recomputation and, under ZeRO 3, resharding differ between layers, in "
-                      "all listed plans: how much faster is that?");
+                      "let recomputation, resharding (ZeRO 3) and tensor parallelism differ "
+                      "between layers, in all listed plans: how much faster is that?");
     command->add_flag("--fix", flags.fix,
                       "no effect: options given on the command line are always fixed");
   }

@@ -268,6 +268,50 @@ class PlanChecks {
       report(kLayerOptionsField,
              fmt::format("fsdp-reshard requires ZeRO 3, got {}", strategy_.zero),
              "use --zero 3, or remove fsdp-reshard");
+    check_blocks_of(options.tensor);
+    if (found_.empty() && !options.tensor.empty()) check_tensor_options();
+  }
+
+  /// Tensor ranks share the tokens of a block in the layout of sequence parallelism, and then each
+  /// computes attention for its heads.
+  void check_tensor_options() {
+    const auto refuse = [&](std::string what, std::string hint) {
+      report(kLayerOptionsField, "tp=1 " + std::move(what), std::move(hint));
+    };
+    for (const OfBlocks<int>& of : strategy_.layer_options.tensor) {
+      if (of.value != 1 && of.value != degrees_.tensor)
+        return report(kLayerOptionsField,
+                      fmt::format("tp={} is neither 1 nor the tensor-parallel size {}", of.value,
+                                  degrees_.tensor),
+                      fmt::format("use tp=1 or tp={}", degrees_.tensor));
+      for (int block = of.first; block <= of.last; ++block)
+        if (shares_tokens(strategy_, block) && has_experts(block))
+          return refuse(fmt::format("is not supported by block {}, which has experts", block),
+                        "use it for dense blocks");
+    }
+    if (degrees_.tensor == 1) return;
+    if (!strategy_.sequence_parallel)
+      refuse("requires sequence parallelism", "add --sequence-parallel");
+    if (strategy_.optimizer == OptimizerKind::kMuon)
+      refuse("is not supported with --optimizer muon", "use adamw or sgd");
+    if (degrees_.context > 1)
+      refuse(fmt::format("cannot be combined with context-parallel size {}", degrees_.context),
+             "use --cp 1");
+    for (const std::optional<int>& heads : {traits_.heads, traits_.key_value_heads})
+      if (heads && *heads % degrees_.tensor != 0)
+        return refuse(
+            fmt::format("requires heads that {} divides, got {}", degrees_.tensor, *heads),
+            "use a smaller --tp");
+  }
+  bool has_experts(int block) const {
+    int left = block;
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      if (model_.layers[i].kind != LayerKind::kBlock || left-- > 0) continue;
+      return std::ranges::any_of(operators_of(model_, LayerId(i)), [](const Operator& op) {
+        return std::holds_alternative<ExpertLinear>(op.shape);
+      });
+    }
+    return false;
   }
 
   template <class Value>

@@ -134,7 +134,7 @@ Strategy read_strategy(JsonObjectReader& reader) {
   s.model_parallelism = read_model_parallelism(reader);
   s.precision = read_precision(reader);
   read_word(reader, "layer_options", layer_options_from_text, s.layer_options,
-            "use for example 0-7:recompute=full+60-79:fsdp-reshard=no");
+            "use for example 0-7:recompute=full+60-79:fsdp-reshard=no+3:tp=1");
   return s;
 }
 

@@ -1,4 +1,6 @@
 // Kernels, collectives and memory of every layer class.
+#include <utility>
+
 #include "core/lowering/passes.hpp"
 
 namespace meshwright {
@@ -9,18 +11,20 @@ constexpr int kAnyLayout = 100;
 
 }  // namespace
 
-ShardShape shard_of(const LoweringContext& context, const LayerVariant& variant) {
-  ShardShape shard = shard_shape_of(variant.strategy);
-  shard.reads_any_layout = context.device().compute_capability.value_or(0) >= kAnyLayout;
-  if (variant.is_wide) shard.dtype = storage_dtype(shard.dtype);
-  return shard;
+void shard_layers(const LoweringContext& context, LayerVariant& variant) {
+  variant.shard = shard_shape_of(variant.strategy);
+  variant.shard.reads_any_layout = context.device().compute_capability.value_or(0) >= kAnyLayout;
+  if (variant.is_wide) variant.shard.dtype = storage_dtype(variant.shard.dtype);
+  if (!variant.shares_tokens) return;
+  variant.groups = context.groups;
+  variant.groups.context = std::exchange(variant.groups.tensor, {});
 }
 
 void describe_layers(LoweringContext& context) {
   std::vector<WorkPart>& parts = context.graph().parts;
   parts.reserve(16);
   for (LayerVariant& variant : context.variants) {
-    variant.shard = shard_of(context, variant);
+    shard_layers(context, variant);
     const bool only_blocks = &variant != &context.variants.front();
     variant.classes = lower_layer_classes(context.call(variant), only_blocks, parts);
   }

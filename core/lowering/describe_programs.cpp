@@ -28,7 +28,6 @@ void describe_programs(LoweringContext& context) {
   const bool counts_buffers = context.device().kernels == KernelLibrary::kOwn;
   const bool is_requested = context.options.programs && !is_quantized(context.strategy.dtype);
   if (!counts_buffers && !is_requested) return;
-  const LayerCall call = context.call(context.variants.front());
   const std::vector<SavedTensors> saved = saved_by_part(context);
   for (const LayerSlice& slice : context.slices) {
     SliceLayers described{.layers = {},
@@ -39,10 +38,10 @@ void describe_programs(LoweringContext& context) {
                           .is_last = slice.is_last};
     for (const PlacedLayer& layer : layers_of(context, slice))
       described.layers.push_back({layer.layer, context.held(layer).parts,
-                                  &context.variant_of(layer).strategy,
-                                  &context.variant_of(layer).shard, recomputes(context, layer)});
+                                  context.call(context.variant_of(layer)),
+                                  recomputes(context, layer)});
     if (described.layers.empty()) continue;
-    SlicePasses passes = slice_passes(call, described);
+    SlicePasses passes = slice_passes(context.model, described);
     const auto note = [&](WorkId id, SlicePass& pass) {
       Work& work = context.graph().works[id.index()];
       work.program = static_cast<std::int32_t>(context.graph().programs.size());

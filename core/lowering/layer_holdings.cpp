@@ -31,7 +31,10 @@ void note_parameters(const LayerCall& call, LayerHoldings& held) {
   held.parameter_list = local_parameter_list(call.model, held.first, call.shard);
   for (const LocalParameter& parameter : held.parameter_list)
     (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
-  held.partial = partial_gradients(call.model, held.first, call.shard);
+  // Tensor ranks that share the tokens each have gradients of all weights, from their tokens.
+  held.partial = call.context_axis == Axis::kTensor
+                     ? PartialGradients{.over_tensor = held.parameters.dense}
+                     : partial_gradients(call.model, held.first, call.shard);
   held.gradients_with_inputs =
       gradients_with_inputs(call.model, held.first, call.strategy.degrees.tensor);
 }

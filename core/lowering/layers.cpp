@@ -33,6 +33,7 @@ LayerPrograms::LayerPrograms(const LayerCall& call, LayerId layer)
       is_block && call.strategy.model_parallelism.tensor_overlap && shard_.sequence_parallel;
   context_.overlaps_gradients =
       context_.overlaps_products || (is_block && call.memory.overlaps_gradient_reduction);
+  context_.context_axis = call.context_axis;
   context_.exchanges_heads_again = repeats_attention(call.strategy);
   if (kind == LayerKind::kHead && output_barriers_of(call.strategy) > 0)
     restrict_to(0, end_ - kOutputOperators);

@@ -23,6 +23,7 @@ struct LayerCall {
   const ShardShape& shard;
   const JobGroups& groups;
   const TrainerMemory& memory;
+  Axis context_axis = Axis::kContext;  ///< of the ranks in JobGroups::context
 };
 
 class LayerPrograms {

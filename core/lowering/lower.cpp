@@ -112,7 +112,7 @@ LoweredLayers lower_layers(const Strategy& strategy, const ModelGraph& model,
   const std::vector<LayerId> layers = first_of_classes(model);
   const auto describe = [&](bool is_wide, std::vector<LayerParts>& classes) {
     LayerVariant variant{.strategy = plan.strategy, .is_wide = is_wide};
-    variant.shard = shard_of(context, variant);
+    shard_layers(context, variant);
     const LayerCall call = context.call(variant);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       classes.push_back(append_layer_parts(call, layers[i], lowered.parts, wanted));

@@ -26,8 +26,10 @@ namespace meshwright {
 
 /// What layers with the same options compute and hold.
 struct LayerVariant {
-  Strategy strategy;     ///< of the plan, with the recomputation of these layers
-  bool is_wide = false;  ///< GEMMs stay in 16 bits: Precision::wide_blocks
+  Strategy strategy;           ///< see strategy_of_block()
+  bool is_wide = false;        ///< GEMMs stay in 16 bits: Precision::wide_blocks
+  bool shares_tokens = false;  ///< among tensor ranks: see LayerOptions::tensor
+  JobGroups groups = {};       ///< if it shares tokens, with the tensor ranks as context ranks
   ShardShape shard = {};
   std::vector<LayerHoldings> classes = {};  ///< by layer class; beyond variant 0 only of blocks
 };
@@ -83,8 +85,8 @@ struct LoweringContext {
   std::vector<std::vector<PlacedLayer>> layers;  ///< by part
   std::vector<Bytes> boundary;                   ///< by part: message to the next part, per rank
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
-  std::vector<LayerVariant> variants;  ///< shard and classes are filled in the next pass; the first
-                                       ///< has the options of the plan
+  /// The first has the options of the plan. The next pass fills groups, shards and classes.
+  std::vector<LayerVariant> variants;
 
   // layers
   int quantized_copies = 0;  ///< of cached weights, if GEMMs are quantized
@@ -113,7 +115,9 @@ struct LoweringContext {
   const TaskGraph& graph() const { return folded.graph; }
   const DeviceModel& device() const { return device_of(cluster, DeviceId(0)); }
   LayerCall call(const LayerVariant& variant) const {
-    return {model, variant.strategy, variant.shard, groups, options.memory};
+    return {model,          variant.strategy,
+            variant.shard,  variant.shares_tokens ? variant.groups : groups,
+            options.memory, variant.shares_tokens ? Axis::kTensor : Axis::kContext};
   }
   const LayerVariant& variant_of(const PlacedLayer& layer) const {
     return variants[static_cast<std::size_t>(layer.variant)];
@@ -132,8 +136,8 @@ void for_each_part_on(const LoweringContext& context, PipelineRankId device, Vis
       visit(static_cast<std::size_t>(placement.part_of_stage[s]));
 }
 
-/// Of the layers of a variant, without their kernels.
-ShardShape shard_of(const LoweringContext& context, const LayerVariant& variant);
+/// Fills groups and shard of a variant, without its kernels.
+void shard_layers(const LoweringContext& context, LayerVariant& variant);
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const LoweringContext& context);
 /// True if the replicas run their own pipelines and reduce gradients among each other: neither

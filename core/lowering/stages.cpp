@@ -9,15 +9,22 @@
 namespace meshwright {
 namespace {
 
-/// The index of the variant with this recomputation, which is appended if it is new.
-std::int32_t variant_with(LoweringContext& context, const Recompute& recompute, bool is_wide) {
+/// The index of the variant of a block, which is appended if it is new. Resharding is not part of
+/// it: passes are the same with and without.
+std::int32_t variant_of_block(LoweringContext& context, int block, bool is_wide) {
   std::vector<LayerVariant>& variants = context.variants;
+  const LayerOptions& options = context.strategy.layer_options;
+  const Recompute* own = value_of_block(options.recompute, block);
+  const Recompute& recompute = own != nullptr ? *own : context.strategy.recompute;
+  const bool shares = shares_tokens(context.strategy, block);
   const auto found = std::ranges::find_if(variants, [&](const LayerVariant& variant) {
-    return variant.strategy.recompute == recompute && variant.is_wide == is_wide;
+    return variant.strategy.recompute == recompute && variant.is_wide == is_wide &&
+           variant.shares_tokens == shares;
   });
   if (found != variants.end()) return static_cast<std::int32_t>(found - variants.begin());
-  variants.push_back({.strategy = context.strategy, .is_wide = is_wide});
-  variants.back().strategy.recompute = recompute;
+  variants.push_back({.strategy = strategy_of_block(context.strategy, block),
+                      .is_wide = is_wide,
+                      .shares_tokens = shares});
   return static_cast<std::int32_t>(variants.size() - 1);
 }
 
@@ -42,8 +49,7 @@ std::vector<PlacedLayer> place_layers(LoweringContext& context, std::span<const 
     if (recompute != nullptr) made.fully_recomputed = recompute->kind == RecomputeKind::kFull;
     if (const bool* reshard = value_of_block(strategy.layer_options.reshard_after_forward, block))
       made.reshards_after_forward = *reshard;
-    made.variant = variant_with(context, recompute != nullptr ? *recompute : strategy.recompute,
-                                is_wide_block(context.model, id, strategy));
+    made.variant = variant_of_block(context, block, is_wide_block(context.model, id, strategy));
   }
   return placed;
 }

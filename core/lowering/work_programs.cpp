@@ -28,12 +28,12 @@ TensorId output_of_layer(const ModelGraph& model, std::int32_t layer) {
 /// Describes the passes of one micro-batch over a slice, one after another.
 class SliceDescription {
  public:
-  SliceDescription(const LayerCall& call, const SliceLayers& slice)
-      : call_(call),
+  SliceDescription(const ModelGraph& model, const SliceLayers& slice)
+      : model_(model),
         slice_(slice),
-        live_(call.model, call.shard),
-        input_(output_of_layer(call.model, slice.layers.front().layer.value - 1)),
-        output_(output_of_layer(call.model, slice.layers.back().layer.value)) {}
+        live_(model, slice.layers.front().call.shard),
+        input_(output_of_layer(model, slice.layers.front().layer.value - 1)),
+        output_(output_of_layer(model, slice.layers.back().layer.value)) {}
 
   SlicePasses run() {
     SlicePasses passes;
@@ -80,18 +80,16 @@ class SliceDescription {
 
   // ---- layers ----
 
-  LayerCall call_of(const SliceLayer& layer) const {
-    return {call_.model, *layer.strategy, *layer.shard, call_.groups, call_.memory};
-  }
-
   void forward(const SliceLayer& layer) {
-    const LayerPrograms programs(call_of(layer), layer.layer);
+    const LayerPrograms programs(layer.call, layer.layer);
+    live_.continue_with(layer.call.shard);
     append(layer.layer, layer.parts.forward, Visit::kForward,
            [&](const LayerPrograms::Sink& sink) { programs.forward(sink); });
   }
 
   void backward(const SliceLayer& layer, TaskKind kind) {
-    const LayerPrograms programs(call_of(layer), layer.layer);
+    const LayerPrograms programs(layer.call, layer.layer);
+    live_.continue_with(layer.call.shard);
     const LayerParts& parts = layer.parts;
     if (kind == TaskKind::kBackwardWeight)
       return append(layer.layer, parts.backward_weight, Visit::kBackwardWeight,
@@ -111,7 +109,7 @@ class SliceDescription {
     const std::size_t first = steps_.size();
     describe(LayerPrograms::Sink{
         .steps = steps_, .buffers = &live_, .after_operator = [&](OperatorId op) {
-          for (const BufferKey& done : released_after(call_.model, *slice_.saved, layer, op, visit))
+          for (const BufferKey& done : released_after(model_, *slice_.saved, layer, op, visit))
             live_.release(done);
         }});
     for (std::size_t i = first; i < steps_.size(); ++i) {
@@ -162,7 +160,7 @@ class SliceDescription {
     made_.memory.departs[sent.what] += sent.bytes;
   }
 
-  const LayerCall& call_;
+  const ModelGraph& model_;
   const SliceLayers& slice_;
   LiveBuffers live_;
   TensorId input_, output_;  ///< boundary tensors of the slice; -1: none
@@ -172,8 +170,8 @@ class SliceDescription {
 
 }  // namespace
 
-SlicePasses slice_passes(const LayerCall& call, const SliceLayers& slice) {
-  return SliceDescription(call, slice).run();
+SlicePasses slice_passes(const ModelGraph& model, const SliceLayers& slice) {
+  return SliceDescription(model, slice).run();
 }
 
 }  // namespace meshwright

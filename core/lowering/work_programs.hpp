@@ -15,10 +15,8 @@ namespace meshwright {
 /// One layer of a slice.
 struct SliceLayer {
   LayerId layer;
-  LayerParts parts;  ///< of its class
-  /// Of this layer; instead of those of LayerCall.
-  const Strategy* strategy = nullptr;
-  const ShardShape* shard = nullptr;
+  LayerParts parts;         ///< of its class
+  LayerCall call;           ///< of its variant
   bool recomputes = false;  ///< `parts.recompute` comes before its backward pass
 };
 struct SliceLayers {
@@ -49,6 +47,6 @@ struct SliceMemory {
 struct SlicePasses {
   SlicePass forward, backward, backward_input, backward_weight;
 };
-SlicePasses slice_passes(const LayerCall& call, const SliceLayers& slice);
+SlicePasses slice_passes(const ModelGraph& model, const SliceLayers& slice);
 
 }  // namespace meshwright

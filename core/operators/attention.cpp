@@ -364,13 +364,14 @@ class ContextParallel {
   // ---- collectives ----
 
   void communicate(CollectiveKind kind, Bytes bytes) {
-    program_.communicate({.kind = kind, .axis = Axis::kContext, .bytes = bytes, .group = group_},
-                         TensorId(-1));
+    program_.communicate(
+        {.kind = kind, .axis = program_.layer().context_axis, .bytes = bytes, .group = group_},
+        TensorId(-1));
   }
   void travel(Bytes message, int rounds, const Overlap& overlap) {
     Collective ring;
     ring.kind = CollectiveKind::kRingExchange;
-    ring.axis = Axis::kContext;
+    ring.axis = program_.layer().context_axis;
     ring.bytes = message;
     ring.group = group_;
     ring.rounds = rounds;

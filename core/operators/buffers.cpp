@@ -13,6 +13,11 @@ LiveBuffers::LiveBuffers(const ModelGraph& model, const ShardShape& shard)
   logit_gradient_ = logits.gradient;
 }
 
+void LiveBuffers::continue_with(const ShardShape& shard) {
+  shard_ = whole_ = shard;
+  whole_.sequence_parallel = false;
+}
+
 bool LiveBuffers::is_logits(TensorId id) const {
   const Operator& last = model_.operators.back();
   return std::holds_alternative<CrossEntropy>(last.shape) && last.inputs.front() == id;

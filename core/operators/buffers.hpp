@@ -65,6 +65,8 @@ class LiveBuffers {
   using Map = std::map<BufferKey, HeldBuffer>;
 
   LiveBuffers(const ModelGraph& model, const ShardShape& shard);
+  /// The layers that follow are sharded in this way.
+  void continue_with(const ShardShape& shard);
 
   // ---- sizes on one rank ----
   Bytes local(TensorId id) const { return activation_bytes(activation_of(model_, id), shard_); }

@@ -53,6 +53,8 @@ struct LayerContext {
   bool overlaps_products = false, overlaps_gradients = false;
   /// Selective recomputation repeats the all-to-all of heads (ContextAlgorithm).
   bool exchanges_heads_again = false;
+  /// Of the ranks that share the tokens: of tensor ranks if they do; see LayerOptions::tensor.
+  Axis context_axis = Axis::kContext;
 };
 
 inline constexpr std::int64_t kMaskBytes = 1;  ///< of an element of a dropout mask

@@ -13,6 +13,7 @@ namespace {
 constexpr char kBetweenEntries = '+';
 constexpr std::string_view kRecomputePrefix = "recompute=";
 constexpr std::string_view kReshardPrefix = "fsdp-reshard=";
+constexpr std::string_view kTensorPrefix = "tp=";
 constexpr std::string_view kYes = "yes", kNo = "no";
 constexpr std::size_t kMostEntries = 1 << 16;
 
@@ -22,6 +23,8 @@ std::string text_of(const Recompute& recompute) {
 std::string text_of(bool reshard) {
   return std::string(kReshardPrefix) + std::string(reshard ? kYes : kNo);
 }
+
+std::string text_of(int tensor) { return std::string(kTensorPrefix) + std::to_string(tensor); }
 
 template <class Value>
 void append(std::string& text, const std::vector<OfBlocks<Value>>& values) {
@@ -56,17 +59,22 @@ bool take_prefix(std::string_view& rest, std::string_view prefix) {
 }
 
 bool read_entry(std::string_view entry, LayerOptions& options) {
-  OfBlocks<Recompute> recompute;
-  if (!take_blocks(entry, recompute)) return false;
+  OfBlocks<int> blocks;
+  if (!take_blocks(entry, blocks)) return false;
+  const auto& [first, last, nothing] = blocks;
   if (take_prefix(entry, kRecomputePrefix)) {
     const std::optional<Recompute> value = recompute_from_text(entry);
     if (!value || value->kind == RecomputeKind::kBlocks) return false;
-    recompute.value = *value;
-    options.recompute.push_back(recompute);
+    options.recompute.push_back({first, last, *value});
     return true;
   }
+  if (take_prefix(entry, kTensorPrefix)) {
+    const std::optional<int> value = number_from_text<int>(entry);
+    if (value) options.tensor.push_back({first, last, *value});
+    return value.has_value();
+  }
   if (!take_prefix(entry, kReshardPrefix) || (entry != kYes && entry != kNo)) return false;
-  options.reshard_after_forward.push_back({recompute.first, recompute.last, entry == kYes});
+  options.reshard_after_forward.push_back({first, last, entry == kYes});
   return true;
 }
 
@@ -81,6 +89,7 @@ std::string to_text(const LayerOptions& options) {
   std::string text;
   append(text, options.recompute);
   append(text, options.reshard_after_forward);
+  append(text, options.tensor);
   return text;
 }
 
@@ -93,6 +102,7 @@ std::optional<LayerOptions> layer_options_from_text(std::string_view text) {
     if (!read_entry(entry, options)) return std::nullopt;
   sort_by_blocks(options.recompute);
   sort_by_blocks(options.reshard_after_forward);
+  sort_by_blocks(options.tensor);
   return options;
 }
 

@@ -23,10 +23,16 @@ struct OfBlocks {
 struct LayerOptions {
   std::vector<OfBlocks<Recompute>> recompute;         ///< of whole blocks (kFull) or operators
   std::vector<OfBlocks<bool>> reshard_after_forward;  ///< ZeRO 3; see DataParallelism
-  bool empty() const { return recompute.empty() && reshard_after_forward.empty(); }
+  /// Tensor-parallel size: that of the plan, or 1. Then the tensor ranks hold whole weights and
+  /// share the tokens instead, as under sequence parallelism, with an all-to-all before and after
+  /// attention (DeepSpeed-Ulysses, arXiv 2309.14509); gradients are summed over them.
+  std::vector<OfBlocks<int>> tensor;
+  bool empty() const {
+    return recompute.empty() && reshard_after_forward.empty() && tensor.empty();
+  }
   friend bool operator==(const LayerOptions&, const LayerOptions&) = default;
 };
-/// "0-7:recompute=full+8:recompute=none+60-79:fsdp-reshard=no"; "" if empty.
+/// "0-7:recompute=full+8:recompute=none+60-79:fsdp-reshard=no+3:tp=1"; "" if empty.
 std::string to_text(const LayerOptions& options);
 /// In any order of blocks. Empty if invalid; blocks that overlap are valid here.
 std::optional<LayerOptions> layer_options_from_text(std::string_view text);

@@ -12,4 +12,26 @@ std::optional<AttentionAlgorithm> attention_from_name(std::string_view name) {
   return value_named<AttentionAlgorithm>(name, kAttentionAlgorithmCount);
 }
 
+bool shares_tokens(const Strategy& strategy, int block) {
+  const int* tensor = value_of_block(strategy.layer_options.tensor, block);
+  return tensor != nullptr && *tensor < strategy.degrees.tensor;
+}
+
+Strategy strategy_of_block(const Strategy& strategy, int block) {
+  Strategy s = strategy;
+  const LayerOptions& options = strategy.layer_options;
+  if (const Recompute* recompute = value_of_block(options.recompute, block))
+    s.recompute = *recompute;
+  if (const bool* reshard = value_of_block(options.reshard_after_forward, block))
+    s.data_parallelism.reshard_after_forward = *reshard;
+  if (shares_tokens(strategy, block)) {
+    s.degrees.context = s.degrees.tensor;
+    s.degrees.tensor = 1;
+    s.sequence_parallel = s.model_parallelism.tensor_overlap = false;
+    s.model_parallelism.context = ContextAlgorithm::kAllToAll;
+  }
+  s.layer_options = {};
+  return s;
+}
+
 }  // namespace meshwright

@@ -52,6 +52,11 @@ struct Strategy {
   LayerOptions layer_options = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
+/// True if the tensor ranks share the tokens of the block instead of its weights; see LayerOptions.
+bool shares_tokens(const Strategy& strategy, int block);
+/// The strategy of a block: that of the plan with the block's options. If its tensor ranks share
+/// the tokens, they are context ranks that exchange heads.
+Strategy strategy_of_block(const Strategy& strategy, int block);
 /// Selective recomputation repeats attention on materialized scores; fused attention recomputes its
 /// scores anyway.
 constexpr bool repeats_attention(const Strategy& s) {

@@ -12,12 +12,12 @@ namespace {
 /// [sequence][position].
 template <class Visit>
 void for_each_piece(const OperatorPass& pass, Visit visit) {
-  const Strategy& s = pass.rank.strategy;
-  const std::int64_t local = pass.rank.tokens.sequence;
+  const Strategy& s = pass.sharding.strategy;
+  const std::int64_t local = pass.sharding.tokens.sequence;
   for (int r = 0; r < s.degrees.context; ++r)
     for (const SequencePiece& piece : sequence_pieces(s, r))
-      for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b)
-        visit((r * pass.rank.shard.sequences + b) * local + piece.first_row,
+      for (std::int64_t b = 0; b < pass.sharding.shard.sequences; ++b)
+        visit((r * pass.sharding.shard.sequences + b) * local + piece.first_row,
               b * s.sequence_length + piece.first_position, piece.length);
 }
 
@@ -136,10 +136,11 @@ void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
 /// sequence_pieces().
 void copy_tokens(OperatorPass& pass, int rank, const Matrix& theirs, const Matrix& whole,
                  bool into_whole) {
-  const std::int64_t local = pass.rank.tokens.sequence;
-  for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b) {
+  const std::int64_t local = pass.sharding.tokens.sequence;
+  for (std::int64_t b = 0; b < pass.sharding.shard.sequences; ++b) {
     const Matrix part = rows_of(theirs, b * local, local);
-    const Matrix rows = rows_of(whole, b * pass.rank.shard.sequence_length + rank * local, local);
+    const Matrix rows =
+        rows_of(whole, b * pass.sharding.shard.sequence_length + rank * local, local);
     into_whole ? copy_rows(pass, part, rows) : copy_rows(pass, rows, part);
   }
 }
@@ -190,7 +191,7 @@ Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors,
 }
 
 HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens, Form form) {
-  const int ranks = pass.rank.strategy.degrees.context;
+  const int ranks = pass.sharding.strategy.degrees.context;
   return {tokens,
           pass.make(tensor, form, tokens.rows * ranks, tokens.columns / ranks, pass.rank.dtype)};
 }
@@ -217,7 +218,8 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
                          Ticks ready) {
   const Matrix dout = pass.gradient(pass.output());
   const std::int64_t heads = local_heads(pass, attention).heads, all = heads * group.size();
-  const std::int64_t sequences = pass.rank.shard.sequences, local = pass.rank.tokens.sequence;
+  const std::int64_t sequences = pass.sharding.shard.sequences,
+                     local = pass.sharding.tokens.sequence;
   OwnedMatrix delta =  // [B, A, T / n]: the rows of a head and sequence are contiguous
       pass.temporary(MemoryClass::kWorking, sequences * all, local, Dtype::kFp32);
   pass.rank.run(pass.rank.kernels.attention_delta, {.shape = {.sequences = sequences,
@@ -242,7 +244,7 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
   ready = deltas.exchange(group, ready);
   pass.state.attention_delta = pass.rank.numbers(delta.rows() * local);
   const Matrix whole = dense_matrix(pass.state.attention_delta.view().data, sequences * heads,
-                                    pass.rank.shard.sequence_length, Dtype::kFp32);
+                                    pass.sharding.shard.sequence_length, Dtype::kFp32);
   for (int r = 0; r < group.size(); ++r)
     unpack_columns(pass, ParcelReader(deltas.received, r).next(sequences * heads, local), whole,
                    r * local);

@@ -34,9 +34,9 @@ CapacityGroups capacity_groups(const OperatorPass& pass, std::int64_t tokens, in
   const RoutingGroups& like = pass.options.routing;
   CapacityGroups groups;
   groups.of_token.assign(static_cast<std::size_t>(tokens), 0);
-  ShardShape shard = pass.rank.shard;
+  ShardShape shard = pass.sharding.shard;
   if (like.context > 0 || like.tensor > 0) {
-    Strategy cut = pass.rank.strategy;
+    Strategy cut = pass.sharding.strategy;
     MW_CHECK(cut.degrees.context == 1 && cut.degrees.tensor == 1);
     cut.degrees.context = std::max(like.context, 1);
     cut.degrees.tensor = std::max(like.tensor, 1);
@@ -84,7 +84,7 @@ void fill_to_capacity(const OperatorPass& pass, std::span<const std::int32_t> ex
 }
 
 void round_outgoing(OperatorPass& pass, const Matrix& rows) {
-  if (pass.rank.shard.routing.fp8_dispatch)
+  if (pass.sharding.shard.routing.fp8_dispatch)
     pass.rank.run(pass.rank.kernels.round_to_float8, {.x = rows, .y = rows});
 }
 

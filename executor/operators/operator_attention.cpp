@@ -9,45 +9,45 @@ namespace meshwright {
 namespace {
 
 bool exchanges_heads(const OperatorPass& pass) {
-  return pass.rank.strategy.degrees.context > 1 &&
-         pass.rank.strategy.model_parallelism.context == ContextAlgorithm::kAllToAll;
+  return pass.sharding.strategy.degrees.context > 1 &&
+         pass.sharding.strategy.model_parallelism.context == ContextAlgorithm::kAllToAll;
 }
 bool goes_round_a_ring(const OperatorPass& pass) {
-  return pass.rank.strategy.degrees.context > 1 &&
-         pass.rank.strategy.model_parallelism.context == ContextAlgorithm::kRing;
+  return pass.sharding.strategy.degrees.context > 1 &&
+         pass.sharding.strategy.model_parallelism.context == ContextAlgorithm::kRing;
 }
 
 }  // namespace
 
 LocalHeads local_heads(const OperatorPass& pass, const Attention& attention) {
-  const int tensors = pass.rank.strategy.degrees.tensor;
+  const int tensors = pass.sharding.strategy.degrees.tensor;
   const auto share = [](std::int64_t heads, int ranks) { return divide_up(heads, ranks); };
   LocalHeads local{.heads = attention.heads / tensors,
                    .key_value_heads = share(attention.key_value_heads, tensors),
-                   .first = attention.heads / tensors * pass.rank.at.tensor};
+                   .first = attention.heads / tensors * pass.sharding.at.tensor};
   if (!exchanges_heads(pass)) return local;
-  const int contexts = pass.rank.strategy.degrees.context;
+  const int contexts = pass.sharding.strategy.degrees.context;
   local.heads /= contexts;
   local.key_value_heads /= contexts;
-  local.first += local.heads * pass.rank.at.context;
+  local.first += local.heads * pass.sharding.at.context;
   return local;
 }
 
 std::vector<QueryRun> query_runs(const OperatorPass& pass) {
-  const std::int64_t sequences = pass.rank.shard.sequences;
+  const std::int64_t sequences = pass.sharding.shard.sequences;
   if (exchanges_heads(pass)) {
-    const std::int64_t length = pass.rank.shard.sequence_length;
+    const std::int64_t length = pass.sharding.shard.sequence_length;
     return {{0, sequences * length, 0, sequences, 0, length}};
   }
   const std::vector<SequencePiece> pieces =
-      sequence_pieces(pass.rank.strategy, pass.rank.at.context);
+      sequence_pieces(pass.sharding.strategy, pass.sharding.at.context);
   if (pieces.size() == 1)
     return {{0, sequences * pieces[0].length, 0, sequences, pieces[0].first_position,
              pieces[0].length}};
   std::vector<QueryRun> runs;
   for (std::int64_t b = 0; b < sequences; ++b)
     for (const SequencePiece& piece : pieces)
-      runs.push_back({b * pass.rank.tokens.sequence + piece.first_row, piece.length, b, 1,
+      runs.push_back({b * pass.sharding.tokens.sequence + piece.first_row, piece.length, b, 1,
                       piece.first_position, piece.length});
   return runs;
 }
@@ -80,7 +80,7 @@ AttentionShape call_shape(const OperatorPass& pass, const Attention& attention,
           .first_key = keys.first_position,
           .dropout = {.mask = pass.dropout_mask(attention.dropout),
                       .first_sequence = pass.rows.first_sequence + queries.first_sequence,
-                      .length = pass.rank.shard.sequence_length,
+                      .length = pass.sharding.shard.sequence_length,
                       .first_head = heads.first,
                       .heads = attention.heads}};
 }
@@ -97,8 +97,8 @@ namespace {
 /// The sinks of a call's heads, as a block of the sinks of this tensor rank.
 Block sinks_of_call(const OperatorPass& pass, const AttentionShape& shape) {
   const auto& attention = std::get<Attention>(pass.op().shape);
-  const std::int64_t held = attention.heads / pass.rank.strategy.degrees.tensor;
-  const std::int64_t first = shape.dropout.first_head - held * pass.rank.at.tensor;
+  const std::int64_t held = attention.heads / pass.sharding.strategy.degrees.tensor;
+  const std::int64_t first = shape.dropout.first_head - held * pass.sharding.at.tensor;
   return {first, first + shape.heads};
 }
 
@@ -138,7 +138,7 @@ namespace {
 
 /// All keys of the sequences of a call.
 KeyRun all_keys(const OperatorPass& pass, const QueryRun& queries) {
-  const std::int64_t length = pass.rank.shard.sequence_length;
+  const std::int64_t length = pass.sharding.shard.sequence_length;
   return {queries.first_sequence * length, queries.sequences * length, 0, length};
 }
 
@@ -193,7 +193,7 @@ AttentionGradients make_gradients(OperatorPass& pass, const Matrix& q, const Mat
     return {make(0, Form::kHeadCutGradient, q), make(1, Form::kHeadCutGradient, k),
             make(2, Form::kHeadCutGradient, v)};
   // With context parallelism every rank computes gradients of all keys, which are summed later.
-  const bool cut = pass.rank.strategy.degrees.context > 1;
+  const bool cut = pass.sharding.strategy.degrees.context > 1;
   const Form form = cut ? Form::kPartialGradient : Form::kGradient;
   return {make(0, Form::kGradient, q), make(1, form, k), make(2, form, v)};
 }

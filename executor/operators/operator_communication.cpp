@@ -16,7 +16,7 @@ std::span<std::uint16_t> halves_of(const Matrix& m) {
 Ticks gather_tokens(OperatorPass& pass, TensorId tensor, Form from, Form to, RankGroup& group,
                     Ticks ready) {
   const Matrix own = pass.state.find(tensor, from)->view();
-  const Matrix all = pass.make(tensor, to, pass.rank.tokens.gathered, own.columns, own.dtype);
+  const Matrix all = pass.make(tensor, to, pass.sharding.tokens.gathered, own.columns, own.dtype);
   const Block mine = block_of(all.rows, group.size(), group.index());
   MW_CHECK(mine.size() == own.rows);
   pass.rank.run(pass.rank.kernels.cast,
@@ -105,8 +105,9 @@ Ticks reduce_scatter(RankGroup& group, const Matrix& m, Ticks ready) {
 
 Ticks communicate(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready) {
   switch (collective.axis) {
-    case Axis::kTensor:
-      return over_tensor_ranks(pass, collective, group, ready);
+    case Axis::kTensor:  // in a block whose tensor ranks share the tokens, they are context ranks
+      return pass.is_cut() ? over_tensor_ranks(pass, collective, group, ready)
+                           : over_context_ranks(pass, collective, group, ready);
     case Axis::kContext:
       return over_context_ranks(pass, collective, group, ready);
     case Axis::kExpert:

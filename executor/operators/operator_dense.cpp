@@ -22,8 +22,8 @@ std::span<const std::int32_t> looked_up(const OperatorPass& pass) {
   std::span<const std::int32_t> ids = pass.rows.words;
   if (name.ends_with("positions")) ids = pass.rows.positions;
   if (name.ends_with("token_types")) ids = pass.rows.token_types;
-  if (is_cut_table(pass) || !pass.rank.strategy.sequence_parallel) return ids;
-  const Block own = pass.own_rows();
+  if (is_cut_table(pass) || !pass.sharding.strategy.sequence_parallel) return ids;
+  const Block& own = pass.sharding.own_rows;
   return ids.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
 }
 
@@ -269,7 +269,7 @@ bool fuses_gelu(const OperatorPass& pass) {
 /// lifetime of buffers beyond the memory prediction: with recomputation and gathered sequences
 /// inputs are freed in between.
 std::optional<OperatorPass> gelu_behind(const OperatorPass& pass, const Linear& linear) {
-  const Strategy& s = pass.rank.strategy;
+  const Strategy& s = pass.sharding.strategy;
   if (!fuses_gelu(pass) || is_row_cut(pass, linear) || pass.op().outputs.size() != 1 ||
       s.recompute.kind != RecomputeKind::kNone || s.sequence_parallel)
     return std::nullopt;
@@ -307,7 +307,7 @@ void forward(OperatorPass& pass, const Linear& linear) {
   join(projections);
   for (const Projection& p : projections) {
     // Row-parallel outputs are summed over the ranks: only one rank adds the bias.
-    const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
+    const bool adds_bias = !is_row_cut(pass, linear) || pass.sharding.at.tensor == 0;
     Matrix gelu;
     if (std::optional<OperatorPass> behind = gelu_behind(pass, linear)) {
       gelu = behind->make_value(behind->output(), x.rows);

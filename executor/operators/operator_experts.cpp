@@ -20,8 +20,8 @@ Routing& routing_of_layer(OperatorPass& pass) {
 /// The tokens that this rank dispatches: without sequence parallelism all tensor ranks hold all
 /// tokens, and each dispatches its block.
 Block dispatched_rows(const OperatorPass& pass, const ConstMatrix& x) {
-  if (!pass.is_cut() || pass.rank.strategy.sequence_parallel) return {0, x.rows};
-  return pass.own_rows();
+  if (!pass.is_cut() || pass.sharding.strategy.sequence_parallel) return {0, x.rows};
+  return pass.sharding.own_rows;
 }
 
 template <class T>
@@ -69,7 +69,7 @@ std::vector<float> as_floats(OperatorPass& pass, const Matrix& m) {
 }
 
 GateShape gate_shape(const OperatorPass& pass, const Router& router, std::int64_t tokens) {
-  const int limit = pass.rank.shard.routing.node_limit;
+  const int limit = pass.sharding.shard.routing.node_limit;
   const int nodes = pass.options.routing.nodes > 0 ? pass.options.routing.nodes : pass.expert_nodes;
   return {.score = router.score,
           .tokens = tokens,
@@ -179,7 +179,7 @@ void forward(OperatorPass& pass, const TokenDispatch& dispatch) {
   routing.counts.assign(static_cast<std::size_t>(pass.value(pass.input(1)).columns), 0);
   const std::span<const std::int32_t> experts =
       slots_of(routing.experts, own, dispatch.experts_per_token);
-  if (pass.rank.shard.routing.capacity > 0)
+  if (pass.sharding.shard.routing.capacity > 0)
     fill_to_capacity(pass, experts, dispatch.experts_per_token, routing);
   else
     sort_rows(pass, experts, routing);
@@ -225,8 +225,8 @@ namespace {
 /// adds a part of the bias to its partial result.
 Block bias_columns(const OperatorPass& pass, const ExpertLinear& expert, std::int64_t columns) {
   if (expert.cut != LinearCut::kRow) return {0, columns};
-  return block_of(columns, pass.rank.strategy.degrees.expert_tensor,
-                  shard_position_of(pass.rank.strategy, pass.rank.rank).expert_tensor);
+  return block_of(columns, pass.sharding.strategy.degrees.expert_tensor,
+                  shard_position_of(pass.sharding.strategy, pass.rank.rank).expert_tensor);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
   const Matrix logits = pass.value(pass.input());
   const bool cut = pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
-  const std::int64_t first = cut ? logits.columns * pass.rank.at.tensor : 0;
+  const std::int64_t first = cut ? logits.columns * pass.sharding.at.tensor : 0;
   return {.logits = logits,
           .tokens = std::clamp<std::int64_t>(loss.vocabulary - first, 0, logits.columns),
           .first_token = first};
@@ -22,9 +22,7 @@ std::span<const std::int32_t> targets_of(OperatorPass& pass) {
   const std::span<const std::int32_t> all = pass.rows.targets;
   const std::int64_t rows = pass.value(pass.input()).rows;
   pass.state.loss_of_own_rows = rows < static_cast<std::int64_t>(all.size());
-  if (!pass.state.loss_of_own_rows) return all;
-  return all.subspan(static_cast<std::size_t>(pass.own_rows().begin),
-                     static_cast<std::size_t>(rows));
+  return pass.of_rows(all, rows);
 }
 
 bool is_shared(const OperatorPass& pass) {

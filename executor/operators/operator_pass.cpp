@@ -7,10 +7,6 @@
 
 namespace meshwright {
 
-Block OperatorPass::own_rows() const {
-  return block_of(rank.tokens.gathered, rank.strategy.degrees.tensor, rank.at.tensor);
-}
-
 Matrix OperatorPass::at(TensorId tensor, Form form) {
   OwnedMatrix* found = state.find(tensor, form);
   MW_CHECK(found != nullptr);
@@ -37,7 +33,7 @@ DropoutMask OperatorPass::dropout_mask(double probability) const {
 std::int64_t OperatorPass::width(TensorId tensor) const {
   const ActivationTensor& whole_tensor = rank.activation(tensor);
   if (whole_tensor.cut != ActivationCut::kFeatures) return whole_tensor.width;
-  const ParallelDegrees& degrees = rank.strategy.degrees;
+  const ParallelDegrees& degrees = sharding.strategy.degrees;
   if (whole_tensor.routed) return whole_tensor.width / degrees.expert_tensor;
   return local_width(whole_tensor, degrees.tensor);
 }

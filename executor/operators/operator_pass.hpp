@@ -13,6 +13,7 @@ namespace meshwright {
 class OperatorPass {
  public:
   RankContext& rank;
+  const LayerSharding& sharding;  ///< of the operator's layer
   StageParameters& parameters;
   const TokenRows& rows;
   MicrobatchState& state;
@@ -32,10 +33,15 @@ class OperatorPass {
   TensorId output(std::size_t i = 0) const { return op().outputs[i]; }
 
   /// Whether the model is sharded by tensor parallelism.
-  bool is_cut() const { return rank.strategy.degrees.tensor > 1; }
-  /// The rows of the tensor group's tokens that only this rank processes: under sequence
-  /// parallelism, and for tokens dispatched to experts.
-  Block own_rows() const;
+  bool is_cut() const { return sharding.strategy.degrees.tensor > 1; }
+  /// The numbers of the tensor group's tokens, or those of LayerSharding::own_rows, if there are
+  /// only as many rows.
+  template <class Number>
+  std::span<const Number> of_rows(std::span<const Number> all, std::int64_t row_count) const {
+    if (row_count == std::ssize(all)) return all;
+    const Block& own = sharding.own_rows;
+    return all.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
+  }
 
   Matrix at(TensorId tensor, Form form);
   Matrix value(TensorId tensor);  ///< this rank's shard

@@ -5,14 +5,6 @@
 namespace meshwright {
 namespace {
 
-/// Token numbers of the rows of a tensor: with sequence parallelism this rank's own tokens.
-std::span<const std::int64_t> token_numbers(const OperatorPass& pass, const ConstMatrix& x) {
-  const std::span<const std::int64_t> all = pass.rows.numbers;
-  if (x.rows == static_cast<std::int64_t>(all.size())) return all;
-  const Block own = pass.own_rows();
-  return all.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
-}
-
 bool is_in_embedding(const OperatorPass& pass) {
   const Layer& first = pass.rank.model.layers.front();
   return first.kind == LayerKind::kEmbedding &&
@@ -30,11 +22,12 @@ void drop(OperatorPass& pass, const ResidualAdd& add, const ConstMatrix& x, cons
   const HeldBuffer& held = pass.acquired({pass.id.value, Form::kDropoutMask});
   MW_CHECK(held.bytes == Bytes(x.rows * x.columns));
   mask = Buffer(pass.rank.memory, held.what, held.bytes);
-  pass.rank.run(pass.rank.kernels.dropout_forward, {.mask = pass.dropout_mask(add.dropout),
-                                                    .rows = token_numbers(pass, x),
-                                                    .x = x,
-                                                    .y = y,
-                                                    .kept = bytes_of(mask)});
+  pass.rank.run(pass.rank.kernels.dropout_forward,
+                {.mask = pass.dropout_mask(add.dropout),
+                 .rows = pass.of_rows(std::span(pass.rows.numbers), x.rows),
+                 .x = x,
+                 .y = y,
+                 .kept = bytes_of(mask)});
 }
 
 }  // namespace

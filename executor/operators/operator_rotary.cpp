@@ -25,7 +25,7 @@ struct Turned {
 /// The table of all positions, which layers with the same angles share.
 std::span<const float> table_of(OperatorPass& pass, const Turned& turned) {
   const RotaryEmbedding& rotary = *turned.rotary;
-  const std::int64_t positions = pass.rank.strategy.sequence_length;
+  const std::int64_t positions = pass.sharding.strategy.sequence_length;
   std::vector<KeptRotaryTable>& tables = pass.rank.rotary_tables();
   const auto known = std::ranges::find_if(tables, [&](const KeptRotaryTable& table) {
     return table.count == turned.count && table.angles == rotary.angles &&
@@ -53,16 +53,17 @@ std::span<const float> table_of(OperatorPass& pass, const Turned& turned) {
 /// Rotates by the positions of the rows; backward for gradients.
 void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
             bool inverse) {
-  pass.rank.run(pass.rank.kernels.rotary, {.x = x,
-                                           .y = y,
-                                           .heads = x.columns / turned.head_size,
-                                           .head_size = turned.head_size,
-                                           .first = turned.first,
-                                           .rotated = turned.count,
-                                           .pairs = turned.rotary->pairs,
-                                           .table = table_of(pass, turned),
-                                           .positions = pass.rows.positions,
-                                           .inverse = inverse});
+  pass.rank.run(pass.rank.kernels.rotary,
+                {.x = x,
+                 .y = y,
+                 .heads = x.columns / turned.head_size,
+                 .head_size = turned.head_size,
+                 .first = turned.first,
+                 .rotated = turned.count,
+                 .pairs = turned.rotary->pairs,
+                 .table = table_of(pass, turned),
+                 .positions = pass.of_rows(std::span(pass.rows.positions), x.rows),
+                 .inverse = inverse});
 }
 
 /// Queries and keys with one rotated part per head.
@@ -87,7 +88,7 @@ struct LatentSizes {
 bool is_latent(const OperatorPass& pass) { return pass.op().inputs.size() == 3; }
 LatentSizes latent_sizes(const OperatorPass& pass) {
   const Attention& attention = attention_behind(pass);
-  return {.heads = attention.heads / pass.rank.strategy.degrees.tensor,
+  return {.heads = attention.heads / pass.sharding.strategy.degrees.tensor,
           .key = attention.key_size,
           .shared = pass.rank.activation(pass.input(2)).width,
           .rotary = &std::get<RotaryEmbedding>(pass.op().shape)};

@@ -40,7 +40,9 @@ class KeyValueBlock {
 class Ring {
  public:
   explicit Ring(OperatorPass& pass)
-      : rank_(pass.rank), tag_(pass.state.ring_tag), size_(pass.rank.strategy.degrees.context) {}
+      : rank_(pass.rank),
+        tag_(pass.state.ring_tag),
+        size_(pass.sharding.strategy.degrees.context) {}
   int size() const { return size_; }
   /// The rank whose block is here after `step` hops.
   int owner(int step) const { return (rank_.at.context - step + 2 * size_) % size_; }
@@ -81,10 +83,10 @@ KeyValueBlock own_block(OperatorPass& pass, int count) {
 /// Calls visit(queries, keys) for all of this rank's queries that attend to keys of `owner`.
 template <class Visit>
 void for_each_meeting(OperatorPass& pass, const Attention& attention, int owner, Visit visit) {
-  const std::vector<SequencePiece> pieces = sequence_pieces(pass.rank.strategy, owner);
+  const std::vector<SequencePiece> pieces = sequence_pieces(pass.sharding.strategy, owner);
   for (const QueryRun& queries : query_runs(pass))
     for (const SequencePiece& piece : pieces) {
-      const KeyRun keys{queries.first_sequence * pass.rank.tokens.sequence + piece.first_row,
+      const KeyRun keys{queries.first_sequence * pass.sharding.tokens.sequence + piece.first_row,
                         piece.length, piece.first_position, piece.length};
       if (meet(attention, queries, keys)) visit(queries, keys);
     }

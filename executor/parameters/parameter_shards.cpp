@@ -207,10 +207,16 @@ ShardPosition shard_position_of(const Strategy& strategy, RankId rank) {
 
 PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> layers,
                           const Strategy& strategy, RankId rank, TensorId elsewhere) {
-  const ShardPosition place = shard_position_of(strategy, rank);
+  const ShardPosition place_in_plan = shard_position_of(strategy, rank);
   PartShards made;
   std::vector<TensorId> seen{elsewhere};
   for (const LayerId layer : layers) {
+    ShardPosition place = place_in_plan;
+    if (model.layers[layer.index()].kind == LayerKind::kBlock &&
+        shares_tokens(strategy, block_index(model, layer))) {
+      place.tensor = 0;
+      place.tensors = 1;
+    }
     for (const Operator& op : operators_of(model, layer)) {
       for (std::size_t p = 0; p < op.parameters.size(); ++p) {
         if (std::find(seen.begin(), seen.end(), op.parameters[p]) != seen.end()) continue;

@@ -20,13 +20,12 @@ std::vector<std::vector<std::size_t>> readers_of(const ModelGraph& model) {
 
 }  // namespace
 
-std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model, const Strategy& strategy) {
+std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model,
+                                           std::span<const LayerSharding> layers) {
   std::vector<JointOutputs> joint(model.tensors.size());
-  if (strategy.degrees.context > 1) return joint;
   const std::vector<std::vector<std::size_t>> readers = readers_of(model);
-  for (std::size_t i = 0; i < model.operators.size(); ++i) {
-    const Operator& op = model.operators[i];
-    if (!std::holds_alternative<Linear>(op.shape)) continue;
+  const auto join = [&](OperatorId id) {
+    const Operator& op = model.operators[id.index()];
     for (std::size_t first = 0, end = 0; first < op.outputs.size(); first = end) {
       const std::vector<std::size_t>& of_first = readers[op.outputs[first].index()];
       end = first + 1;
@@ -34,7 +33,14 @@ std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model, const Strate
       while (end < op.outputs.size() && readers[op.outputs[end].index()] == of_first) ++end;
       if (end - first == 1) continue;
       for (std::size_t k = first; k < end; ++k)
-        joint[op.outputs[k].index()] = {OperatorId(i), first, end - first};
+        joint[op.outputs[k].index()] = {id, first, end - first};
+    }
+  };
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (layers[i].strategy.degrees.context > 1) continue;
+    for (int k = 0; k < model.layers[i].operator_count; ++k) {
+      const OperatorId id(model.layers[i].first_operator + k);
+      if (std::holds_alternative<Linear>(model.operators[id.index()].shape)) join(id);
     }
   }
   return joint;

@@ -2,10 +2,11 @@
 /// all, and one each their gradients: queries, keys and values, or gate and up projections.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/model/model_graph.hpp"
-#include "core/plan/plan.hpp"
+#include "executor/ranks/layer_sharding.hpp"
 
 namespace meshwright {
 
@@ -18,6 +19,7 @@ struct JointOutputs {
 /// By tensor. Joint are neighbors with the same reader, whose memory is needed and freed at the
 /// same time: of queries, keys and values the first two, if they are rotated. The reader must
 /// accept rows with gaps, which exchanges between context ranks do not.
-std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model, const Strategy& strategy);
+std::vector<JointOutputs> joint_outputs_of(const ModelGraph& model,
+                                           std::span<const LayerSharding> layers);
 
 }  // namespace meshwright

@@ -13,6 +13,7 @@
 #include "executor/ranks/counted_memory.hpp"
 #include "executor/ranks/joint_outputs.hpp"
 #include "executor/ranks/kernel_pieces.hpp"
+#include "executor/ranks/layer_sharding.hpp"
 #include "executor/transport/communicator.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -40,6 +41,7 @@ class RankContext {
   RankCoordinate at;
   ShardShape shard;
   LocalTokens tokens;
+  std::vector<LayerSharding> layers;
   AxisGroups groups;
   std::vector<JointOutputs> joint_outputs;  ///< by tensor
   Dtype dtype;                              ///< of activations and weights: fp32 or bf16
@@ -48,6 +50,7 @@ class RankContext {
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< for optimizer state offloaded to the host
 
+  const LayerSharding& sharding_of(LayerId layer) const { return layers[layer.index()]; }
   const Operator& op(OperatorId id) const { return model.operators[id.index()]; }
   const ActivationTensor& activation(TensorId id) const {
     return std::get<ActivationTensor>(model.tensors[id.index()].shape);

@@ -14,6 +14,8 @@ std::vector<PartialRange> partial_gradients(const RankContext& rank, const RankS
                                             bool over_copies) {
   std::vector<PartialRange> found;
   for (const LayerId layer : stage.layers) {
+    const Strategy& of_layer = rank.sharding_of(layer).strategy;
+    const bool shares_tokens = of_layer.degrees.tensor < rank.strategy.degrees.tensor;
     for (const Operator& op : operators_of(rank.model, layer)) {
       const bool on_features = !op.outputs.empty() &&
                                rank.activation(op.outputs.front()).cut == ActivationCut::kFeatures;
@@ -22,8 +24,8 @@ std::vector<PartialRange> partial_gradients(const RankContext& rank, const RankS
         const auto& whole = std::get<ParameterTensor>(rank.model.tensors[id.index()].shape);
         if (over_copies) {
           for (const Block& block : copied_columns(shard)) found.push_back({shard.expert, block});
-        } else if (whole.cut == ParameterCut::kReplicated &&
-                   (on_features || rank.strategy.sequence_parallel)) {
+        } else if (shares_tokens || (whole.cut == ParameterCut::kReplicated &&
+                                     (on_features || rank.strategy.sequence_parallel))) {
           found.push_back({shard.expert, block_of(shard)});
         }
       }

@@ -214,6 +214,7 @@ OperatorPass TrainingActions::pass_of(const Task& task, const LayerStep& step) {
 OperatorPass TrainingActions::pass_over(RankStage& stage, const TokenRows& rows,
                                         MicrobatchState& state, const LayerStep& step) {
   return {.rank = rank_,
+          .sharding = rank_.sharding_of(step.place.layer),
           .parameters = *stage.parameters,
           .rows = rows,
           .state = state,

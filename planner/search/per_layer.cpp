@@ -3,35 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
-#include "core/trainer/trainer_abilities.hpp"
 #include "planner/parallel/parallel_for.hpp"
 #include "planner/search/block_choices.hpp"
-#include "planner/search/choice_lists.hpp"
 #include "planner/search/explain.hpp"
 #include "planner/search/held_activations.hpp"
-#include "planner/search/layer_times.hpp"
 #include "planner/search/neighbors.hpp"
+#include "planner/search/priced_options.hpp"
 #include "planner/search/refinement.hpp"
-#include "planner/search/space.hpp"
 #include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
-
-/// The options of a block.
-struct LayerOption {
-  Recompute recompute;  ///< not kBlocks
-  bool reshards = true;
-  friend bool operator==(const LayerOption&, const LayerOption&) = default;
-};
 
 /// Simulations that find the largest memory budgets, and the share of the memory by which they may
 /// differ from what the memory of blocks alone says: an eighth.
@@ -39,75 +27,7 @@ constexpr int kTrials = 7, kWidestCorrection = 8;
 /// Changes of plan 1, each to a plan that is faster with options of its own.
 constexpr int kMostNeighbors = 4;
 
-/// Recomputation as the options of a block say it.
-std::vector<Recompute> recomputes_of(const SearchJob& job) {
-  SearchSpace space;
-  ChoiceLists(job.model, job.cluster, job.goal, job.fixed, space).list_recomputes();
-  std::erase_if(space.recomputes,
-                [](const Recompute& r) { return r.kind == RecomputeKind::kBlocks; });
-  return std::move(space.recomputes);
-}
-
-/// The options of every block of a plan.
-std::vector<LayerOption> options_of(const Plan& plan) {
-  const Strategy& s = plan.strategy;
-  const Recompute of_others =
-      s.recompute.kind == RecomputeKind::kBlocks ? Recompute{} : s.recompute;
-  std::vector<LayerOption> options;
-  for (std::size_t part = 0; part < plan.blocks_per_stage.size(); ++part) {
-    int recomputed = s.recompute.kind == RecomputeKind::kBlocks
-                         ? recomputed_blocks(s.recompute, static_cast<int>(part))
-                         : 0;
-    for (int i = 0; i < plan.blocks_per_stage[part]; ++i)
-      options.push_back({recomputed-- > 0 ? Recompute{RecomputeKind::kFull} : of_others,
-                         s.data_parallelism.reshard_after_forward});
-  }
-  return options;
-}
-
-/// The most frequent of some values, the first of several.
-template <class Value>
-Value most_frequent(const std::vector<Value>& values) {
-  return *std::ranges::max_element(
-      values, {}, [&](const Value& value) { return std::ranges::count(values, value); });
-}
-
-/// Runs of blocks whose value is not the usual one.
-template <class Value>
-std::vector<OfBlocks<Value>> unusual(const std::vector<Value>& values, const Value& usual) {
-  std::vector<OfBlocks<Value>> runs;
-  for (int block = 0; block < static_cast<int>(values.size()); ++block) {
-    const Value value = values[static_cast<std::size_t>(block)];
-    if (value == usual) continue;
-    if (!runs.empty() && runs.back().last + 1 == block && runs.back().value == value)
-      runs.back().last = block;
-    else
-      runs.push_back({block, block, value});
-  }
-  return runs;
-}
-
-/// The plan with these options: the most frequent ones are those of the plan.
-Plan with_options(Plan plan, const std::vector<LayerOption>& options) {
-  std::vector<Recompute> recomputes;
-  std::vector<bool> reshards;
-  for (const LayerOption& option : options) {
-    recomputes.push_back(option.recompute);
-    reshards.push_back(option.reshards);
-  }
-  Strategy& s = plan.strategy;
-  s.recompute = most_frequent(recomputes);
-  s.layer_options.recompute = unusual(recomputes, s.recompute);
-  if (s.zero < 3) return plan;
-  const auto held = std::ranges::count(reshards, false);
-  s.data_parallelism.reshard_after_forward =
-      2 * held <= static_cast<std::ptrdiff_t>(reshards.size());
-  s.layer_options.reshard_after_forward =
-      unusual<bool>(reshards, s.data_parallelism.reshard_after_forward);
-  return plan;
-}
-
-/// Prices of the options of a plan's blocks, and the plans with the fastest ones that fit.
+/// The plans with the fastest options of their blocks that fit.
 class LayerSearch {
  public:
   LayerSearch(const RankedPlan& base, const SearchJob& job)
@@ -117,11 +37,9 @@ class LayerSearch {
         facts_(job_facts(strategy_, job.model, job.cluster)),
         placement_(placement_of(base.plan)),
         chosen_(options_of(base.plan)),
-        microbatches_(microbatch_count(strategy_)) {}
+        options_(priced_options(base.plan, job)) {}
 
   std::optional<RankedPlan> run() {
-    list_recomputes();
-    list_reshards();
     if (options_.size() < 2) return std::nullopt;
     note_blocks_held();
     try_within(budgets_with(chosen_, base_.evaluation));
@@ -152,10 +70,7 @@ class LayerSearch {
     if (!options) return false;
     if (tried_ != options) {
       const Plan plan = with_options(base_.plan, *options);
-      const bool is_possible =
-          check_plan(plan, job_.model, job_.cluster).empty() &&
-          (!job_.fixed.trainer || can_run(job_.fixed.trainer->abilities, plan));
-      if (!is_possible) return false;
+      if (!is_possible(plan, job_)) return false;
       tried_ = options;
       of_tried_ = evaluation_of(plan);
       if (fits_in_memory(of_tried_) &&
@@ -167,76 +82,6 @@ class LayerSearch {
 
   Evaluation evaluation_of(const Plan& plan) const {
     return predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation;
-  }
-
-  // ---- options and their prices ----
-
-  /// By block: forward and backward pass of a micro-batch, and the activations that it holds.
-  struct PricedOption {
-    LayerOption option;
-    std::vector<Ticks> time;
-    std::vector<Bytes> saved;     ///< of a micro-batch
-    std::vector<Bytes> gathered;  ///< of all micro-batches
-  };
-
-  /// All blocks are recomputed in the same way.
-  void list_recomputes() {
-    Strategy plain = strategy_;
-    plain.recompute = {};
-    plain.layer_options = {};
-    const LayerCosts whole = layer_costs(plain, job_.model, job_.cluster, job_.cost_model);
-    for (const Recompute& recompute : recomputes_of(job_)) {
-      Strategy s = plain;
-      s.recompute = recompute;
-      add(recompute, recomputes_operators(recompute.kind)
-                         ? layer_costs(s, job_.model, job_.cluster, job_.cost_model, &whole)
-                         : whole);
-    }
-  }
-  void add(const Recompute& recompute, const LayerCosts& costs) {
-    const bool is_full = recompute.kind == RecomputeKind::kFull;
-    PricedOption priced{{recompute, strategy_.data_parallelism.reshard_after_forward}, {}, {}, {}};
-    for (const LayerRun& run : costs.passes.blocks) {
-      const PassTimes& times = is_full ? run.recomputed : run.plain;
-      priced.time.insert(priced.time.end(), static_cast<std::size_t>(run.count),
-                         times.forward + times.backward);
-    }
-    for (const Layer& layer : job_.model.layers) {
-      if (layer.kind != LayerKind::kBlock) continue;
-      const LayerMemory& memory = costs.memory[static_cast<std::size_t>(layer.layer_class)];
-      priced.saved.push_back(is_full ? memory.saved_if_full : memory.saved);
-      priced.gathered.push_back(stored_element(strategy_.dtype) *
-                                (memory.parameters.dense + memory.parameters.expert));
-    }
-    options_.push_back(std::move(priced));
-  }
-
-  /// Under ZeRO 3, every option also without reshard_after_forward. What that saves is measured on
-  /// the plan with all blocks in this way, as if there was enough memory.
-  void list_reshards() {
-    std::vector<PricedOption> held = options_;
-    const bool is_free = strategy_.zero >= 3 && !job_.fixed.reshard_after_forward;
-    const Ticks saved = is_free ? saved_without_reshard() : Ticks();
-    for (PricedOption& priced : options_)
-      if (priced.option.reshards) std::ranges::fill(priced.gathered, Bytes());
-    if (saved <= Ticks()) return;
-    for (PricedOption& priced : held) {
-      priced.option.reshards = false;
-      for (Ticks& time : priced.time) time -= saved;
-      options_.push_back(std::move(priced));
-    }
-  }
-  /// Per block and micro-batch.
-  Ticks saved_without_reshard() const {
-    std::array<Ticks, 2> steps;
-    for (const bool reshards : {false, true}) {
-      Plan plan = base_.plan;
-      plan.strategy.data_parallelism.reshard_after_forward = reshards;
-      steps[reshards ? 1 : 0] = evaluation_of(plan).step_time;
-    }
-    const std::int64_t blocks_of_rank =
-        std::max<std::int64_t>(1, block_count(job_.model) / strategy_.degrees.pipeline);
-    return Ticks((steps[1] - steps[0]).value / (blocks_of_rank * microbatches_));
   }
 
   // ---- memory ----
@@ -253,7 +98,7 @@ class LayerSearch {
     }
   }
   Bytes held(const PricedOption& priced, std::size_t block) const {
-    return priced.saved[block] * std::int64_t{held_of_block_[block]} + priced.gathered[block];
+    return priced.saved[block] * std::int64_t{held_of_block_[block]} + priced.parameters[block];
   }
   const PricedOption* priced(const LayerOption& option) const {
     const auto found = std::ranges::find(options_, option, &PricedOption::option);
@@ -349,7 +194,6 @@ class LayerSearch {
   JobFacts facts_;
   Placement placement_;
   std::vector<LayerOption> chosen_;  ///< by block, of the plan
-  std::int64_t microbatches_;
   std::vector<PricedOption> options_;
   std::vector<std::size_t> rank_of_block_, part_of_block_;
   std::vector<int> held_of_block_;

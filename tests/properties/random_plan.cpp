@@ -33,11 +33,14 @@ class PlanDraw {
     draw_data_parallelism();
     draw_model_parallelism();
     draw_schedule();
-    if (choices_.one_in(4)) draw_layer_options();
-    if (!choices_.one_in(8)) make_compatible();
+    if (choices_.one_in(10))
+      make_plain();
+    else if (!choices_.one_in(8))
+      make_compatible();
     draw_batch();
     if (limits_.has_senseless_numbers && choices_.one_in(4)) spoil_a_number();
     draw_stages();
+    if (choices_.one_in(10)) draw_layer_options();
     return std::move(plan_);
   }
 
@@ -100,6 +103,8 @@ class PlanDraw {
   /// Of some blocks from the first to the last.
   void draw_layer_options() {
     LayerOptions& options = s_.layer_options;
+    const bool can_share_tokens =
+        s_.sequence_parallel && s_.degrees.context == 1 && s_.optimizer != OptimizerKind::kMuon;
     for (int block = 0; block < traits_.blocks; ++block) {
       const int last = std::min(traits_.blocks - 1, block + choices_.between(0, 2));
       if (choices_.one_in(2))
@@ -110,6 +115,8 @@ class PlanDraw {
                                          {RecomputeKind::kFull},
                                          {.kind = RecomputeKind::kModules, .modules = 1U << 1U},
                                          {RecomputeKind::kTorchSelective}})});
+      if (can_share_tokens && choices_.one_in(2))
+        options.tensor.push_back({block, last, choices_.one_of({1, 1, s_.degrees.tensor})});
       if (s_.zero == 3 && choices_.one_in(2))
         options.reshard_after_forward.push_back({block, last, choices_.one_in(2)});
       block = last;
@@ -202,7 +209,6 @@ class PlanDraw {
     if (s_.degrees.tensor == 1) s_.sequence_parallel = s_.model_parallelism.tensor_overlap = false;
     if (is_plain || has_no_flush || rule.output_barriers > 0) {
       s_.zero = is_plain || has_no_flush ? 0 : s_.zero % 2;
-      s_.layer_options.reshard_after_forward.clear();
       const DataParallelism drawn = std::exchange(data, {});
       if (!has_no_flush || !is_plain) data.kind = drawn.kind;
       data.ring_order = drawn.ring_order;
@@ -215,6 +221,18 @@ class PlanDraw {
     if (data.kind == DataParallelKind::kRing) data.algorithm = CollectiveAlgorithm::kAutomatic;
     if (s_.model_parallelism.context == ContextAlgorithm::kRing && s_.degrees.context > 1)
       s_.attention = AttentionAlgorithm::kFlash;
+  }
+
+  /// As most training programs can run it.
+  void make_plain() {
+    Strategy plain;
+    plain.degrees = s_.degrees;
+    plain.degrees.chunks = plain.degrees.context = 1;
+    plain.sequence_length = s_.sequence_length;
+    plain.dtype = is_quantized(s_.dtype) ? Dtype::kFp16 : s_.dtype;
+    plain.zero = s_.zero % 2;
+    plain.attention = choices_.one_of({AttentionAlgorithm::kFlash, AttentionAlgorithm::kStandard});
+    s_ = plain;
   }
 
   void draw_batch() {

@@ -308,6 +308,58 @@ TEST(Lower, GivesBlocksOptionsOfTheirOwn) {
   EXPECT_NE(lowered_with(plain, "3:recompute=full"), lowered_with(plain, ""));
 }
 
+// Per block: before and after attention, twice each, instead of an all-gather and a reduce-scatter
+// before and after each of two products and their gradients.
+TEST(Lower, SharesTheTokensOfBlocksAmongTensorRanks) {
+  Strategy s = strategy_of({.data = 2, .tensor = 2}, 2);
+  s.sequence_parallel = true;
+  const auto lowered = [&](std::string_view options) {
+    s.layer_options = *layer_options_from_text(options);
+    return lower({s, {4}}, gpt({.blocks = 4}), cluster_of(1, 4));
+  };
+  const auto count = [](const TaskGraph& graph, CollectiveKind kind) {
+    std::int64_t sum = 0;
+    for (const Work& work : graph.works) {
+      if (work.kind != TaskKind::kForward && work.kind != TaskKind::kBackward) continue;
+      for (const WorkPartUse& use : work.parts)
+        for (const Step& step : graph.parts[static_cast<std::size_t>(use.part)].steps) {
+          const auto* collective = std::get_if<Collective>(&step);
+          if (collective == nullptr || collective->kind != kind) continue;
+          EXPECT_EQ(collective->axis, Axis::kTensor);
+          EXPECT_EQ(collective->group.ranks, 2);
+          sum += use.count;
+        }
+    }
+    return sum;
+  };
+  const TaskGraph usual = lowered(""), three = lowered("0-2:tp=1");
+  EXPECT_EQ(count(usual, CollectiveKind::kAllToAll), 0);
+  EXPECT_EQ(count(three, CollectiveKind::kAllToAll), 3 * 4);
+  const std::int64_t of_block =
+      (count(usual, CollectiveKind::kReduceScatter) - count(three, CollectiveKind::kReduceScatter));
+  EXPECT_EQ(of_block, 3 * 4);
+}
+
+// The ranks hold all weights of the block, and sum all of its gradients.
+TEST(Lower, SumsGradientsOfBlocksWithSharedTokens) {
+  constexpr std::int64_t kHidden = 64, kMatrices = 12 * kHidden * kHidden;
+  Strategy s = strategy_of({.data = 1, .tensor = 2}, 2);
+  s.sequence_parallel = true;
+  const auto summed = [&](std::string_view options) {
+    s.layer_options = *layer_options_from_text(options);
+    const TaskGraph graph = lower({s, {4}}, gpt({.blocks = 4}), cluster_of(1, 4));
+    std::int64_t bytes = 0;
+    for (const Task& task : graph.tasks)
+      if (const Collective& c = graph.works[task.work.index()].collective;
+          task.kind == TaskKind::kCollective && c.axis == Axis::kTensor)
+        bytes += c.bytes.value;
+    return bytes;
+  };
+  const std::int64_t more = summed("1:tp=1") - summed("");
+  EXPECT_GE(more, kFloat32Bytes * kMatrices);
+  EXPECT_LT(more, kFloat32Bytes * (kMatrices + 20 * kHidden));
+}
+
 TEST(Lower, ReshardsBlocksAfterTheForwardPassOrNot) {
   Strategy reshards = strategy_of({.data = 4, .pipeline = 2}, 4);
   reshards.zero = 3;

@@ -17,7 +17,8 @@ using testing::IsEmpty;
 std::vector<std::size_t> groups_of(const std::string& config,
                                    const Strategy& strategy = tiny_strategy()) {
   const TinyJob job = tiny_job(config, strategy);
-  const std::vector<JointOutputs> joint = joint_outputs_of(job.model, strategy);
+  const std::vector<JointOutputs> joint =
+      joint_outputs_of(job.model, layer_shardings_of(job.model, strategy, {}));
   std::vector<std::size_t> sizes;
   for (const Operator& op : operators_of(job.model, LayerId(1)))
     for (std::size_t i = 0; i < op.outputs.size(); ++i)

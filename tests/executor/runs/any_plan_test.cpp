@@ -47,8 +47,9 @@ AnyPlan draw(Draws& draws) {
   s.recompute = draws.one_of<Recompute>(
       {{}, {RecomputeKind::kSelective}, {RecomputeKind::kFull}, {RecomputeKind::kBlocks, 1}});
   if (draws.one_of({true, false}))
-    s.layer_options = *layer_options_from_text(draws.one_of(
-        {"1-2:recompute=full", "0:recompute=selective+3:recompute=none", "0-3:recompute=none"}));
+    s.layer_options = *layer_options_from_text(
+        draws.one_of({"1-2:recompute=full", "0:recompute=selective+3:recompute=none",
+                      "0-3:recompute=none", "1-2:tp=1", "0-1:tp=1+1-2:recompute=full"}));
   s.attention = draws.one_of({AttentionAlgorithm::kFlash, AttentionAlgorithm::kStandard});
   ModelParallelism& m = s.model_parallelism;
   m.context = draws.one_of(

@@ -100,6 +100,11 @@ inline void use_pipeline(Strategy& s, int stages, std::string_view schedule, int
 inline void use_sequence_parallel(Strategy& s, int ranks) {
   s.degrees.tensor = ranks, s.sequence_parallel = true;
 }
+/// The tensor ranks share the tokens of some blocks.
+inline void share_tokens(Strategy& s, int ranks, std::string_view layer_options) {
+  use_sequence_parallel(s, ranks);
+  s.layer_options = *layer_options_from_text(layer_options);
+}
 inline void use_context(Strategy& s, int ranks, ContextAlgorithm algorithm) {
   s.degrees.context = ranks, s.model_parallelism.context = algorithm;
 }

@@ -49,6 +49,27 @@ std::vector<NamedPlan> cases() {
       {"llama_tensor_2_sequence", kLlama, [](S s) { use_sequence_parallel(s, 2); }},
       {"llama_zb_v_tensor_2_sequence", kLlama,
        [](S s) { use_pipeline(s, 2, "zb-v", 2), use_sequence_parallel(s, 2); }},
+      {"gpt_tensor_2_shares_tokens", kGpt, [](S s) { share_tokens(s, 2, "0-3:tp=1"); }},
+      {"gpt_tensor_2_shares_tokens_of_one", kGpt, [](S s) { share_tokens(s, 2, "2:tp=1"); }},
+      {"gpt_tensor_2_shares_tokens_pipeline_2_zb_h1", kGpt,
+       [](S s) { share_tokens(s, 2, "0-2:tp=1"), use_pipeline(s, 2, "zb-h1"); }},
+      {"gpt_tensor_2_shares_tokens_recompute", kGpt,
+       [](S s) { share_tokens(s, 2, "1-2:tp=1+2-3:recompute=full"); }},
+      {"gpt_tensor_2_shares_tokens_standard", kGpt,
+       [](S s) {
+         share_tokens(s, 2, "1-2:tp=1+1:recompute=selective");
+         s.attention = AttentionAlgorithm::kStandard;
+       }},
+      {"gpt_tensor_2_shares_tokens_data_2_zero_3", kGpt,
+       [](S s) { share_tokens(s, 2, "1-2:tp=1"), use_data(s, 2, 3); }},
+      {"llama_tensor_2_shares_tokens", kLlama, [](S s) { share_tokens(s, 2, "1-2:tp=1"); }},
+      {"llama_tensor_2_shares_tokens_data_2_zero_1", kLlama,
+       [](S s) { share_tokens(s, 2, "1:tp=1+3:tp=1"), use_data(s, 2, 1); }},
+      {"llama_tensor_2_shares_tokens_overlap", kLlama,
+       [](S s) {
+         share_tokens(s, 2, "1:tp=1+3:tp=1");
+         s.model_parallelism.tensor_overlap = true;
+       }},
       {"llama_context_4", kLlama, [](S s) { s.degrees.context = 4; }},
       {"mixtral_expert_2", kMixtral, [](S s) { s.degrees.data = 2, s.degrees.expert = 2; }},
       {"mixtral_expert_4_sequence", kMixtral,

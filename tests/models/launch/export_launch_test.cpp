@@ -50,6 +50,16 @@ std::vector<std::string> refusals(std::string_view word, const Plan& plan) {
   return texts;
 }
 
+// A plan that fits only because some layers are recomputed would not fit without these options.
+TEST(ExportLaunch, RefusesOptionsOfSingleLayers) {
+  Plan plan = plan_of_64(3, 1);
+  plan.strategy.layer_options = *layer_options_from_text("0-7:recompute=full");
+  for (const std::string word : {"megatron", "torchtitan", "deepspeed"})
+    EXPECT_THAT(refusals(word, plan), testing::Contains(HasSubstr("--layer-options"))) << word;
+  EXPECT_THAT(refusals("accelerate", plan),
+              ElementsAre("accelerate 1.15.0 has no options of single layers"));
+}
+
 TEST(ExportLaunch, WritesEveryFormat) {
   const LaunchJob pipelined = job_of(plan_of_64());
   for (const std::string word : {"megatron", "megatron-bridge", "slurm"})

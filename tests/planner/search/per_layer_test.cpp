@@ -124,6 +124,33 @@ TEST(LayerOptionsOfAPlan, HoldParametersWhileMemoryLasts) {
   EXPECT_GT(found->evaluation.step_time, all_held.evaluation.step_time);
 }
 
+// Between devices without NVLink tensor parallelism is slow: as many blocks as fit share tokens.
+TEST(LayerOptionsOfAPlan, ShareTokensWhileMemoryLasts) {
+  SmallJob small(small_dense_model(), cluster_from_toml(find_cluster("pcie-8gpu")),
+                 {.gpus = 8, .global_batch = 64, .sequence_length = 1024});
+  small.fixed.recompute = Recompute{};
+  Strategy s = strategy_of(small.fixed);
+  s.degrees = {.data = 2, .tensor = 4};
+  s.sequence_parallel = true;
+  s.global_batch = small.goal.global_batch;
+  s.sequence_length = small.goal.sequence_length;
+  const RankedPlan base = evaluated(small, s);
+  const std::optional<RankedPlan> all = with_layer_options(base, small.job());
+  ASSERT_TRUE(all);
+  EXPECT_EQ(to_text(all->plan.strategy.layer_options), "0-5:tp=1");
+  const Bytes more = peak_memory(all->evaluation) - peak_memory(base.evaluation);
+  for (auto& [name, device] : small.cluster.devices)
+    device.memory = peak_memory(base.evaluation) + Bytes(more.value / 2);
+  const std::optional<RankedPlan> some = with_layer_options(evaluated(small, s), small.job());
+  ASSERT_TRUE(some);
+  const LayerOptions& options = some->plan.strategy.layer_options;
+  ASSERT_EQ(options.tensor.size(), 1U) << to_text(options);
+  EXPECT_EQ(options.tensor.front().last, 5);
+  EXPECT_GT(options.tensor.front().first, 0);
+  EXPECT_LT(some->evaluation.step_time, base.evaluation.step_time);
+  EXPECT_GT(some->evaluation.step_time, all->evaluation.step_time);
+}
+
 TEST(PerLayerSearch, SaysWhatItGains) {
   const SmallJob small = job_with_memory(9'000'000'000);
   const SearchResult uniform = small.search({.top = 3, .threads = 2});
