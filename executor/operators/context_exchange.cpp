@@ -1,5 +1,7 @@
 // Communication of context ranks for attention; see ContextAlgorithm. The ring is in
 // ring_attention.cpp.
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "executor/operators/attention_calls.hpp"
 
@@ -132,15 +134,36 @@ void unpack_columns(OperatorPass& pass, const Matrix& part, const Matrix& whole,
 void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
   pass.rank.copy(to.data, from.data, static_cast<std::size_t>(to.rows) * row_bytes_of(to));
 }
-/// Copies the tokens of a rank into the rows of whole sequences, or out of them; contiguous, see
-/// sequence_pieces().
+/// Consecutive tokens of one sequence, from a row of the rank that has them on.
+struct TokenRun {
+  std::int64_t row = 0, sequence = 0, position = 0, count = 0;
+};
+/// The tokens of a rank: a chunk of every sequence, see sequence_pieces(); of tensor ranks that
+/// share the tokens, a chunk of all sequences one after another.
+std::vector<TokenRun> token_runs(const OperatorPass& pass, int rank) {
+  const std::int64_t length = pass.sharding.shard.sequence_length;
+  std::vector<TokenRun> runs;
+  if (!pass.sharding.shares_tokens) {
+    const std::int64_t local = pass.sharding.tokens.sequence;
+    for (std::int64_t b = 0; b < pass.sharding.shard.sequences; ++b)
+      runs.push_back({b * local, b, rank * local, local});
+    return runs;
+  }
+  const std::int64_t first = rank * pass.sharding.tokens.gathered;
+  const std::int64_t end = first + pass.sharding.tokens.gathered;
+  for (std::int64_t token = first; token < end; token += runs.back().count)
+    runs.push_back({token - first, token / length, token % length,
+                    std::min(length - token % length, end - token)});
+  return runs;
+}
+
+/// Copies the tokens of a rank into the rows of whole sequences, or out of them.
 void copy_tokens(OperatorPass& pass, int rank, const Matrix& theirs, const Matrix& whole,
                  bool into_whole) {
-  const std::int64_t local = pass.sharding.tokens.sequence;
-  for (std::int64_t b = 0; b < pass.sharding.shard.sequences; ++b) {
-    const Matrix part = rows_of(theirs, b * local, local);
-    const Matrix rows =
-        rows_of(whole, b * pass.sharding.shard.sequence_length + rank * local, local);
+  const std::int64_t length = pass.sharding.shard.sequence_length;
+  for (const TokenRun& run : token_runs(pass, rank)) {
+    const Matrix part = rows_of(theirs, run.row, run.count);
+    const Matrix rows = rows_of(whole, run.sequence * length + run.position, run.count);
     into_whole ? copy_rows(pass, part, rows) : copy_rows(pass, rows, part);
   }
 }
@@ -212,21 +235,44 @@ Ticks outputs_to_tokens(OperatorPass& pass, RankGroup& group, Ticks ready) {
   return heads_to_tokens(pass, std::span(&out, 1), group, ready);
 }
 
+/// The layout of one number per head and row of this rank's tokens: [parts, A, rows], where a part
+/// is a sequence, or all tokens if they are not divided by sequence.
+struct DeltaLayout {
+  std::int64_t parts = 1, rows = 0;
+};
+DeltaLayout delta_layout(const OperatorPass& pass) {
+  if (pass.sharding.shares_tokens) return {1, pass.sharding.tokens.gathered};
+  return {pass.sharding.shard.sequences, pass.sharding.tokens.sequence};
+}
+
+/// Copies the numbers of a rank's tokens to those of whole sequences, [B, heads, T].
+void unpack_deltas(OperatorPass& pass, int rank, const Matrix& theirs, std::int64_t heads,
+                   const Matrix& whole) {
+  const std::int64_t rows = theirs.columns;
+  for (const TokenRun& run : token_runs(pass, rank))
+    pass.rank.run(pass.rank.kernels.copy_heads,
+                  {.x = rows_of(theirs, run.row / rows * heads, heads),
+                   .y = rows_of(whole, run.sequence * heads, heads),
+                   .size_x = theirs.columns,
+                   .from = run.row % rows,
+                   .size_y = whole.columns,
+                   .to = run.position,
+                   .count = run.count});
+}
+
 /// Exchanges the output's gradient, and delta with it: delta is computed from output and gradient,
 /// which are both in token layout only before the exchange.
 Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGroup& group,
                          Ticks ready) {
   const Matrix dout = pass.gradient(pass.output());
   const std::int64_t heads = local_heads(pass, attention).heads, all = heads * group.size();
-  const std::int64_t sequences = pass.sharding.shard.sequences,
-                     local = pass.sharding.tokens.sequence;
-  OwnedMatrix delta =  // [B, A, T / n]: the rows of a head and sequence are contiguous
-      pass.temporary(MemoryClass::kWorking, sequences * all, local, Dtype::kFp32);
-  pass.rank.run(pass.rank.kernels.attention_delta, {.shape = {.sequences = sequences,
+  const auto [parts, rows] = delta_layout(pass);
+  OwnedMatrix delta = pass.temporary(MemoryClass::kWorking, parts * all, rows, Dtype::kFp32);
+  pass.rank.run(pass.rank.kernels.attention_delta, {.shape = {.sequences = parts,
                                                               .heads = all,
                                                               .key_value_heads = all,
-                                                              .queries = local,
-                                                              .keys = local,
+                                                              .queries = rows,
+                                                              .keys = rows,
                                                               .key_size = attention.key_size,
                                                               .value_size = attention.value_size},
                                                     .out = pass.value(pass.output()),
@@ -235,19 +281,20 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
   const HeadExchange tensor = to_heads(pass, pass.output(), dout, Form::kHeadCutGradient);
   ready = tokens_to_heads(pass, std::span(&tensor, 1), group, ready);
 
-  Parcels deltas(pass, group.size(), sequences * heads * local, Dtype::kFp32);
+  Parcels deltas(pass, group.size(), parts * heads * rows, Dtype::kFp32);
   for (int r = 0; r < group.size(); ++r) {
     ParcelReader parcel(deltas.sent, r);
-    for (std::int64_t b = 0; b < sequences; ++b)
-      copy_rows(pass, rows_of(delta.view(), b * all + r * heads, heads), parcel.next(heads, local));
+    for (std::int64_t p = 0; p < parts; ++p)
+      copy_rows(pass, rows_of(delta.view(), p * all + r * heads, heads), parcel.next(heads, rows));
   }
   ready = deltas.exchange(group, ready);
-  pass.state.attention_delta = pass.rank.numbers(delta.rows() * local);
-  const Matrix whole = dense_matrix(pass.state.attention_delta.view().data, sequences * heads,
-                                    pass.sharding.shard.sequence_length, Dtype::kFp32);
+  pass.state.attention_delta = pass.rank.numbers(delta.rows() * rows);
+  const Matrix whole =
+      dense_matrix(pass.state.attention_delta.view().data, pass.sharding.shard.sequences * heads,
+                   pass.sharding.shard.sequence_length, Dtype::kFp32);
   for (int r = 0; r < group.size(); ++r)
-    unpack_columns(pass, ParcelReader(deltas.received, r).next(sequences * heads, local), whole,
-                   r * local);
+    unpack_deltas(pass, r, ParcelReader(deltas.received, r).next(parts * heads, rows), heads,
+                  whole);
   return ready;
 }
 

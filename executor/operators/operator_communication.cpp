@@ -105,9 +105,9 @@ Ticks reduce_scatter(RankGroup& group, const Matrix& m, Ticks ready) {
 
 Ticks communicate(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready) {
   switch (collective.axis) {
-    case Axis::kTensor:  // in a block whose tensor ranks share the tokens, they are context ranks
-      return pass.is_cut() ? over_tensor_ranks(pass, collective, group, ready)
-                           : over_context_ranks(pass, collective, group, ready);
+    case Axis::kTensor:
+      return pass.sharding.shares_tokens ? over_context_ranks(pass, collective, group, ready)
+                                         : over_tensor_ranks(pass, collective, group, ready);
     case Axis::kContext:
       return over_context_ranks(pass, collective, group, ready);
     case Axis::kExpert:

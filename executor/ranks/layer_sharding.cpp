@@ -16,8 +16,8 @@ std::vector<LayerSharding> layer_shardings_of(const ModelGraph& model, const Str
     LayerSharding& made = shardings.emplace_back();
     made.strategy = is_block ? strategy_of_block(strategy, block) : strategy;
     made.at = at;
-    if (is_block && shares_tokens(strategy, block))
-      made.at.context = std::exchange(made.at.tensor, 0);
+    made.shares_tokens = is_block && shares_tokens(strategy, block);
+    if (made.shares_tokens) made.at.context = std::exchange(made.at.tensor, 0);
     made.shard = shard_shape_of(made.strategy);
     made.tokens = local_tokens(made.shard);
     made.own_rows = own;

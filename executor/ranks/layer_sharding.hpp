@@ -18,6 +18,7 @@ struct LayerSharding {
   /// Of the tokens of the tensor group, those that only this rank processes: under sequence
   /// parallelism, when it dispatches tokens to experts, and if tensor ranks share the tokens.
   Block own_rows;
+  bool shares_tokens = false;  ///< the tensor ranks of the plan do: see LayerOptions::tensor
 };
 /// By layer.
 std::vector<LayerSharding> layer_shardings_of(const ModelGraph& model, const Strategy& strategy,

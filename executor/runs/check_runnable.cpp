@@ -41,11 +41,6 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
     add_problem(problems, "--grad-dtype",
                 fmt::format("gradients in {} are not supported", name_of(s.precision.gradients)),
                 "use fp32");
-  // Tensor ranks have consecutive tokens of the micro-batch, context ranks some of every sequence.
-  if (!s.layer_options.tensor.empty() && s.micro_batch > 1)
-    add_problem(problems, "--layer-options",
-                fmt::format("tp is not supported with micro-batch size {}", s.micro_batch),
-                "use --micro-batch 1");
   if (s.optimizer == OptimizerKind::kMuon) add_problems_of_muon(s, problems);
   const auto looks_ahead = [](const Operator& op) {
     const auto* attention = std::get_if<Attention>(&op.shape);

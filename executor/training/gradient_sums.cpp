@@ -14,8 +14,7 @@ std::vector<PartialRange> partial_gradients(const RankContext& rank, const RankS
                                             bool over_copies) {
   std::vector<PartialRange> found;
   for (const LayerId layer : stage.layers) {
-    const Strategy& of_layer = rank.sharding_of(layer).strategy;
-    const bool shares_tokens = of_layer.degrees.tensor < rank.strategy.degrees.tensor;
+    const bool shares_tokens = rank.sharding_of(layer).shares_tokens;
     for (const Operator& op : operators_of(rank.model, layer)) {
       const bool on_features = !op.outputs.empty() &&
                                rank.activation(op.outputs.front()).cut == ActivationCut::kFeatures;

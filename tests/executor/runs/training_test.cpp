@@ -62,6 +62,16 @@ std::vector<NamedPlan> cases() {
        }},
       {"gpt_tensor_2_shares_tokens_data_2_zero_3", kGpt,
        [](S s) { share_tokens(s, 2, "1-2:tp=1"), use_data(s, 2, 3); }},
+      {"gpt_tensor_4_shares_tokens_of_two_sequences", kGpt,
+       [](S s) { share_tokens(s, 4, "1-3:tp=1"), s.micro_batch = 2; }},
+      {"gpt_tensor_2_shares_tokens_of_four_sequences", kGpt,
+       [](S s) { share_tokens(s, 2, "1-3:tp=1"), s.micro_batch = 4; }},
+      {"llama_tensor_2_shares_tokens_of_two_sequences", kLlama,
+       [](S s) {
+         share_tokens(s, 2, "1-2:tp=1");
+         s.micro_batch = 2;
+         s.attention = AttentionAlgorithm::kStandard;
+       }},
       {"llama_tensor_2_shares_tokens", kLlama, [](S s) { share_tokens(s, 2, "1-2:tp=1"); }},
       {"llama_tensor_2_shares_tokens_data_2_zero_1", kLlama,
        [](S s) { share_tokens(s, 2, "1:tp=1+3:tp=1"), use_data(s, 2, 1); }},
@@ -93,6 +103,17 @@ TEST_P(SameMathematics, MatchesOneRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SameMathematics, testing::ValuesIn(cases()), plan_name);
+
+// Each of two ranks has the tokens of a sequence and a half.
+TEST(SharedTokens, CrossTheEndsOfSequences) {
+  Strategy one = base(), two = base();
+  one.global_batch = two.global_batch = 6;
+  share_tokens(two, 2, "0-2:tp=1");
+  two.micro_batch = 3;
+  const TrainingRun expected = run_plan(kLlama, one, {.steps = kManySteps});
+  ASSERT_FALSE(expected.failure.has_value());
+  expect_same_run(expected, run_plan(kLlama, two, {.steps = kManySteps}));
+}
 
 // ---- the zoo ----
 
