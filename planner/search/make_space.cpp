@@ -40,10 +40,19 @@ class Enumeration {
   }
 
  private:
+  /// One node, or as many ranks as are left for one sequence, if they are more; where nodes are
+  /// small, as many as usual nodes have.
+  std::int64_t largest_tensor_size() const {
+    constexpr int kUsualNode = 8, kMostNodes = 4;
+    const std::int64_t node = std::max(devices_per_node_, kUsualNode);
+    return std::clamp(goal_.gpus / std::max<std::int64_t>(1, goal_.global_batch), node,
+                      kMostNodes * node);
+  }
+
   void add_tensor_sizes() {
-    std::vector<int> in_node = sizes_dividing(goal_.gpus);
-    std::erase_if(in_node, [&](int size) { return size > devices_per_node_; });
-    for (const int tensor : choices(fixed_.tensor, in_node)) {
+    std::vector<int> sizes = sizes_dividing(goal_.gpus);
+    std::erase_if(sizes, [most = largest_tensor_size()](int size) { return size > most; });
+    for (const int tensor : choices(fixed_.tensor, sizes)) {
       if (tensor < 1 || goal_.gpus % tensor != 0 || traits_.heads.value_or(tensor) % tensor != 0) {
         lists_.turn_down(PruneReason::kStructure);
         continue;

@@ -15,6 +15,10 @@ namespace meshwright {
 /// nullopt: none of them is faster than the plan by kWorthwhileGain.
 std::optional<RankedPlan> with_layer_options(const RankedPlan& plan, const SearchJob& job);
 
+/// Rows to choose from, also if fewer are wanted: with options of its own, another one than the
+/// first may be the fastest.
+inline constexpr int kRowsForLayerOptions = 4;
+
 /// Does so for every row, sorts them again, and notes the step time without layer options in the
 /// certificate. The result does not depend on the number of threads.
 void choose_layer_options(SearchResult& result, const SearchJob& job, const SearchOptions& options);

@@ -477,7 +477,8 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
                 .layer_prices = options.layer_prices};
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
-  sane.top = std::max(1, options.top);
+  const int rows = std::max(1, options.top);
+  sane.top = sane.per_layer ? std::max(rows, kRowsForLayerOptions) : rows;
   SearchResult result;
   if (fixed.schedule == kSynthesizedSchedule) {
     job.fixed.schedule.reset();
@@ -487,7 +488,9 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
     result = search_named_schedules(job, sane);
     if (sane.refines) refine_best_plan(result, job, sane);
   }
-  if (sane.per_layer) choose_layer_options(result, job, sane);
+  if (!sane.per_layer) return result;
+  choose_layer_options(result, job, sane);
+  result.plans.resize(std::min(result.plans.size(), static_cast<std::size_t>(rows)));
   return result;
 }
 

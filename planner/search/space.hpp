@@ -120,11 +120,11 @@ class SearchSpace {
   std::vector<Candidate> candidates() const;
 };
 
-/// - Layouts: tensor-parallel sizes up to one node (any if fixed), context-, pipeline-, expert- and
-///   expert-tensor-parallel sizes that divide what they shard, data parallelism over the remaining
-///   devices; with and without sequence parallelism and overlap of tensor-parallel communication;
-///   every algorithm of context parallelism; micro-batches up to 8 and powers of two that divide
-///   the batch of a replica.
+/// - Layouts: tensor-parallel sizes up to 8 or one node, up to four nodes if every sequence has so
+///   many ranks (any if fixed), context-, pipeline-, expert- and expert-tensor-parallel sizes that
+///   divide what they shard, data parallelism over the remaining devices; with and without sequence
+///   parallelism and overlap of tensor-parallel communication; every algorithm of context
+///   parallelism; micro-batches up to 8 and powers of two that divide the batch of a replica.
 /// - Pipelines: schedules with `worth_searching`, with every number of chunks that is a power of
 /// two
 ///   or divides the blocks of a rank.

@@ -50,6 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(NamedPlan{"bf16", kSmallGpt, [](Strategy& s) { s.dtype = Dtype::kBf16; }},
                     NamedPlan{"tensor_2_sequence", kSmallGpt,
                               [](Strategy& s) { use_sequence_parallel(s, 2); }},
+                    NamedPlan{"tensor_2_shares_tokens", kSmallGpt,
+                              [](Strategy& s) { share_tokens(s, 2, "0:tp=1"); }},
                     NamedPlan{"pipeline_2", kSmallGpt, [](Strategy& s) { s.degrees.pipeline = 2; }},
                     NamedPlan{"zero_1", kSmallGpt, [](Strategy& s) { use_data(s, 2, 1); }},
                     NamedPlan{"experts_2", kSmallMixtral,

@@ -130,10 +130,24 @@ TEST(SearchSpace, InterleavesOnlySeveralChunks) {
     }
 }
 
-TEST(SearchSpace, KeepsTensorRanksInANodeUnlessAsked) {
-  SmallJob small(small_dense_model(), kPlenty, {64, 64, 512});
-  for (const Candidate& candidate : small.candidates(4000))
-    EXPECT_LE(candidate.layout.degrees.tensor, 8);
+int largest_tensor_size(const std::string& cluster, const Goal& goal) {
+  const SmallJob job(model_from_config(find_model("gpt3-175b")),  // 96 heads
+                     cluster_from_toml(find_cluster(cluster)), goal);
+  int largest = 0;
+  for (const SearchSpace::Branch& branch : job.space().branches)
+    largest = std::max(largest, branch.layout.degrees.tensor);
+  return largest;
+}
+
+// Beyond a node only if a sequence has more ranks than a node, and over four nodes at most.
+TEST(SearchSpace, KeepsTensorRanksInANodeUnlessThereAreFewSequences) {
+  EXPECT_EQ(largest_tensor_size("dgx-a100", {64, 64, 2048}), 8);
+  EXPECT_EQ(largest_tensor_size("dgx-a100", {64, 4, 2048}), 16);
+  EXPECT_EQ(largest_tensor_size("dgx-a100", {512, 2, 2048}), 32);
+}
+
+TEST(SearchSpace, HasTensorRanksOnSeveralSmallNodes) {
+  EXPECT_EQ(largest_tensor_size("gh200-single", {64, 64, 2048}), 8);
 }
 
 }  // namespace
