@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,10 @@ constexpr int kMostNeighbors = 4;
 /// The plans with the fastest options of their blocks that fit.
 class LayerSearch {
  public:
-  LayerSearch(const RankedPlan& base, const SearchJob& job)
+  LayerSearch(const RankedPlan& base, const SearchJob& job, const std::function<bool()>& canceled)
       : base_(base),
         job_(job),
+        canceled_(canceled),
         strategy_(base.plan.strategy),
         facts_(job_facts(strategy_, job.model, job.cluster)),
         placement_(placement_of(base.plan)),
@@ -48,7 +50,7 @@ class LayerSearch {
     // peaks are not linear in what is held: the largest budgets are found by bisection.
     const std::vector<Bytes> corrected = budgets_with(*tried_, of_tried_);
     Bytes least = Bytes() - facts_.memory_capacity / kWidestCorrection, most = Bytes() - least;
-    for (int trial = 0; trial < kTrials; ++trial) {
+    for (int trial = 0; trial < kTrials && !(canceled_ && canceled_()); ++trial) {
       const Bytes middle((least + most).value / 2);
       std::vector<Bytes> budgets = corrected;
       for (Bytes& budget : budgets) budget += middle;
@@ -129,9 +131,7 @@ class LayerSearch {
   // ---- the choice ----
 
   /// Blocks of a rank that are alike: of one part and one class.
-  struct Group {
-    std::vector<std::size_t> blocks;
-  };
+  using Group = std::vector<std::size_t>;
 
   /// nullopt: the blocks of a rank do not fit with any options.
   std::optional<std::vector<LayerOption>> fastest_within(const std::vector<Bytes>& budgets) const {
@@ -155,8 +155,8 @@ class LayerSearch {
     for (std::size_t block = 0; block < rank_of_block_.size(); ++block) {
       if (rank_of_block_[block] != rank) continue;
       const auto known = std::ranges::find_if(
-          groups, [&](const Group& group) { return is_alike(group.blocks.front(), block); });
-      (known == groups.end() ? groups.emplace_back() : *known).blocks.push_back(block);
+          groups, [&](const Group& group) { return is_alike(group.front(), block); });
+      (known == groups.end() ? groups.emplace_back() : *known).push_back(block);
     }
     return groups;
   }
@@ -166,8 +166,8 @@ class LayerSearch {
   }
 
   AlikeBlocks choices_of(const Group& group) const {
-    AlikeBlocks alike{.count = static_cast<int>(group.blocks.size()), .choices = {}};
-    const std::size_t block = group.blocks.front();
+    AlikeBlocks alike{.count = static_cast<int>(group.size()), .choices = {}};
+    const std::size_t block = group.front();
     for (const PricedOption& of : options_)
       alike.choices.push_back({of.time[block], held(of, block)});
     return alike;
@@ -177,19 +177,20 @@ class LayerSearch {
   /// blocks are the first that are needed again.
   void assign(const Group& group, const std::vector<int>& counts,
               std::vector<LayerOption>& options) const {
-    const std::size_t block = group.blocks.front();
+    const std::size_t block = group.front();
     std::vector<std::size_t> slowest(options_.size());
-    for (std::size_t c = 0; c < slowest.size(); ++c) slowest[c] = c;
+    std::iota(slowest.begin(), slowest.end(), std::size_t{0});
     std::ranges::stable_sort(slowest, [&](std::size_t a, std::size_t b) {
       return options_[a].time[block] > options_[b].time[block];
     });
     std::size_t next = 0;
     for (const std::size_t c : slowest)
-      for (int i = 0; i < counts[c]; ++i) options[group.blocks[next++]] = options_[c].option;
+      for (int i = 0; i < counts[c]; ++i) options[group[next++]] = options_[c].option;
   }
 
   const RankedPlan& base_;
   const SearchJob& job_;
+  const std::function<bool()>& canceled_;
   const Strategy& strategy_;
   JobFacts facts_;
   Placement placement_;
@@ -227,17 +228,19 @@ std::vector<Plan> neighbors_of(const RankedPlan& best, const SearchJob& job) {
 }
 
 /// The fastest neighbor with options of its own, if it is worthwhile.
-std::optional<RankedPlan> faster_neighbor(const RankedPlan& best, const SearchJob& job) {
+std::optional<RankedPlan> faster_neighbor(const RankedPlan& best, const SearchJob& job,
+                                          const std::function<bool()>& canceled) {
   const std::vector<Plan> neighbors = neighbors_of(best, job);
   std::vector<std::optional<RankedPlan>> changed(neighbors.size());
   parallel_for(neighbors.size(), job.threads, [&](std::size_t i) {
+    if (canceled && canceled()) return;
     FixedChoices fixed = job.fixed;
     fixed.recompute.reset();
     if (!keeps_fixed_choices(neighbors[i].strategy, fixed)) return;
     RankedPlan neighbor{.plan = neighbors[i], .evaluation = {}, .why = {}};
     neighbor.evaluation =
         predict({neighbors[i], job.model, job.cluster, job.cost_model}).evaluation;
-    changed[i] = with_layer_options(neighbor, job);
+    changed[i] = with_layer_options(neighbor, job, canceled);
   });
   const Ticks before = best.evaluation.step_time;
   std::optional<RankedPlan> fastest;
@@ -264,29 +267,31 @@ bool can_have_layer_options(const Plan& plan, const SearchJob& job) {
 
 }  // namespace
 
-std::optional<RankedPlan> with_layer_options(const RankedPlan& plan, const SearchJob& job) {
+std::optional<RankedPlan> with_layer_options(const RankedPlan& plan, const SearchJob& job,
+                                             const std::function<bool()>& canceled) {
   if (!can_have_layer_options(plan.plan, job)) return std::nullopt;
-  return LayerSearch(plan, job).run();
+  return LayerSearch(plan, job, canceled).run();
 }
 
 void choose_layer_options(SearchResult& result, const SearchJob& job,
                           const SearchOptions& options) {
   if (result.plans.empty()) return;
-  result.certificate.uniform_step_time = result.plans.front().evaluation.step_time;
+  const auto is_canceled = [&] { return options.canceled && options.canceled(); };
+  const Ticks uniform = result.plans.front().evaluation.step_time;
   std::vector<std::optional<RankedPlan>> changed(result.plans.size());
   parallel_for(changed.size(), job.threads, [&](std::size_t i) {
-    if (options.canceled && options.canceled()) return;
-    changed[i] = with_layer_options(result.plans[i], job);
+    if (!is_canceled()) changed[i] = with_layer_options(result.plans[i], job, options.canceled);
   });
   for (std::size_t i = 0; i < changed.size(); ++i)
     if (changed[i]) result.plans[i] = std::move(*changed[i]);
   std::ranges::stable_sort(result.plans, {},
                            [](const RankedPlan& p) { return p.evaluation.step_time; });
-  for (int i = 0; i < kMostNeighbors && !(options.canceled && options.canceled()); ++i) {
-    std::optional<RankedPlan> faster = faster_neighbor(result.plans.front(), job);
+  for (int i = 0; i < kMostNeighbors && !is_canceled(); ++i) {
+    std::optional<RankedPlan> faster = faster_neighbor(result.plans.front(), job, options.canceled);
     if (!faster) break;
     put_first(std::move(*faster), result.plans);
   }
+  if (!is_canceled()) result.certificate.uniform_step_time = uniform;
 }
 
 }  // namespace meshwright

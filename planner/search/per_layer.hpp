@@ -3,6 +3,7 @@
 /// the model, and not on heterogeneous clusters.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "planner/search/search.hpp"
@@ -12,8 +13,9 @@ namespace meshwright {
 
 /// The plan with the layer options that make its step shortest; fixed choices are kept. Memory is
 /// divided among the blocks of every pipeline rank by fast_choices(), then corrected by simulation.
-/// nullopt: none of them is faster than the plan by kWorthwhileGain.
-std::optional<RankedPlan> with_layer_options(const RankedPlan& plan, const SearchJob& job);
+/// nullopt: none of them is faster than the plan by kWorthwhileGain. `canceled` ends it early.
+std::optional<RankedPlan> with_layer_options(const RankedPlan& plan, const SearchJob& job,
+                                             const std::function<bool()>& canceled = {});
 
 /// Rows to choose from, also if fewer are wanted: with options of its own, another one than the
 /// first may be the fastest.
