@@ -112,7 +112,7 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
          [&flags, of_layers](const std::string& text) {
            flags.layer_options = read_layer_options(of_layers, text);
          },
-         "options of single blocks, from 0: recompute=HOW; fsdp-reshard=yes or no; tp=1: tensor "
+         "options per block, from 0: recompute=HOW; fsdp-reshard=yes or no; tp=1: tensor "
          "ranks share the tokens of the block instead of its weights")
       ->type_name("FIRST-LAST:OPTION=VALUE+...");
 }

@@ -64,10 +64,9 @@ std::string per_layer_text(const PlanSearch& search) {
   const std::optional<Ticks> uniform = search.result.certificate.uniform_step_time;
   if (!uniform || search.figures.empty()) return "";
   const Ticks step = search.figures.front().step_time;
-  if (step >= *uniform)
-    return "No options of single layers make a listed plan faster than plan 1.\n";
-  return fmt::format("Options of single layers: step {} instead of {}, {:.1f} % faster.\n",
-                     to_text(step), to_text(*uniform), 100 * (ratio(*uniform, step) - 1));
+  if (step >= *uniform) return "Per-layer options make no listed plan faster than plan 1.\n";
+  return fmt::format("Per-layer options: step {} instead of {}, {:.1f} % faster.\n", to_text(step),
+                     to_text(*uniform), 100 * (ratio(*uniform, step) - 1));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
 void check_per_layer(const PlanCluster& on) {
   constexpr std::string_view kWord = "layer-options";
   if (!on.is_trainer_named || accepts(on.trainer.abilities.any, Ability::kOptions, kWord)) return;
-  refuse_flag("--per-layer", fmt::format("{} has no options of single layers", on.trainer.name),
+  refuse_flag("--per-layer", fmt::format("{} has no per-layer options", on.trainer.name),
               "remove --trainer, or plan without --per-layer");
 }
 

@@ -256,7 +256,7 @@ class PlanChecks {
                "remove it from the list");
   }
 
-  // ---- options of single blocks ----
+  // ---- per-layer options ----
 
   void check_layer_options() {
     const LayerOptions& options = strategy_.layer_options;

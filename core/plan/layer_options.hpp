@@ -1,4 +1,4 @@
-/// Options of single blocks in place of those of the whole plan: per-layer strategies as Galvatron
+/// Per-layer options: of single blocks, in place of those of the whole plan, as Galvatron
 /// (arXiv 2211.13878) and Mist (arXiv 2503.19050) search them.
 #pragma once
 

@@ -104,7 +104,7 @@ std::vector<std::string> accelerate_refusals(const Plan& plan) {
   if (s.recompute.kind != RecomputeKind::kNone && s.recompute.kind != RecomputeKind::kFull)
     reasons.push_back(
         fmt::format("has no recomputation '{}'; it has none and full", to_text(s.recompute)));
-  if (!s.layer_options.empty()) reasons.emplace_back("has no options of single layers");
+  if (!s.layer_options.empty()) reasons.emplace_back("has no per-layer options");
   if (s.data_parallelism.offload_optimizer) reasons.emplace_back("has no optimizer offload alone");
   if (s.data_parallelism.kind != DataParallelKind::kCollective)
     reasons.push_back(

@@ -1,4 +1,4 @@
-/// What the options of single blocks cost: the input of the choice in per_layer.hpp.
+/// What per-layer options cost: the input of the choice in per_layer.hpp.
 #pragma once
 
 #include <cstdint>

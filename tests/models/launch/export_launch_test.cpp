@@ -57,7 +57,7 @@ TEST(ExportLaunch, RefusesOptionsOfSingleLayers) {
   for (const std::string word : {"megatron", "torchtitan", "deepspeed"})
     EXPECT_THAT(refusals(word, plan), testing::Contains(HasSubstr("--layer-options"))) << word;
   EXPECT_THAT(refusals("accelerate", plan),
-              ElementsAre("accelerate 1.15.0 has no options of single layers"));
+              ElementsAre("accelerate 1.15.0 has no per-layer options"));
 }
 
 TEST(ExportLaunch, WritesEveryFormat) {
