@@ -40,6 +40,8 @@ std::vector<NamedPlan> cases() {
       {"context_gathers", kTinyLlama,
        [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllGather); }},
       {"context_ring", kTinyGpt, [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); }},
+      {"shared_tokens", kTinyGpt,
+       [](Strategy& s) { share_tokens(s, 2, "1-2:tp=1+2:recompute=full"); }},
       {"context_all_to_all", kTinyGpt,
        [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllToAll); }},
       {"experts_2", kTinyMixtral, [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},

@@ -359,6 +359,7 @@ INSTANTIATE_TEST_SUITE_P(
                   [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kRing); }},
         NamedPlan{"context_all_to_all", kTinyGpt,
                   [](Strategy& s) { use_context(s, 2, ContextAlgorithm::kAllToAll); }},
+        NamedPlan{"shared_tokens", kTinyGpt, [](Strategy& s) { share_tokens(s, 2, "1-2:tp=1"); }},
         NamedPlan{"experts_2", kTinyMixtral,
                   [](Strategy& s) { s.degrees.data = 2, s.degrees.expert = 2; }},
         NamedPlan{
