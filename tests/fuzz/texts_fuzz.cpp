@@ -2,6 +2,7 @@
 /// same. The first byte selects the kind of value.
 #include "core/base/parse_quantity.hpp"
 #include "core/plan/data_parallelism.hpp"
+#include "core/plan/layer_options.hpp"
 #include "core/plan/model_parallelism.hpp"
 #include "core/plan/recompute.hpp"
 #include "core/plan/stage_cut.hpp"
@@ -29,7 +30,7 @@ void write_again(Quantity value, Quantity (*read)(std::string_view, std::string_
 void read(std::string_view input) {
   if (input.empty()) return;
   const std::string_view text = input.substr(1);
-  switch (static_cast<unsigned char>(input[0]) % 9) {
+  switch (static_cast<unsigned char>(input[0]) % 10) {
     case 0: {
       const std::vector<Action> order = order_from_text(text);
       MW_CHECK(order_from_text(to_text(order)) == order);
@@ -56,8 +57,11 @@ void read(std::string_view input) {
     case 7:
       write_again(parse_seconds(text, "input"), parse_seconds);
       break;
-    default:
+    case 8:
       write_again(parse_flop_rate(text, "input"), parse_flop_rate);
+      break;
+    default:
+      write_again(text, layer_options_from_text);
   }
 }
 
