@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 #include "core/lowering/lower.hpp"
@@ -134,14 +135,11 @@ class Pricing {
   /// In blocks that can: the same activations, but all weights.
   void add_shared_tokens() {
     if (strategy_.degrees.tensor == 1 || !strategy_.sequence_parallel) return;
+    const std::vector<bool> can_share = blocks_that_can_share();
     Plan sharing = plan_;
-    std::vector<bool> can_share;
-    for (int block = 0; block < blocks_; ++block) {
-      Plan single = plan_;
-      single.strategy.layer_options.tensor = {{block, block, 1}};
-      can_share.push_back(is_possible(single, job_));
-      if (can_share.back()) sharing.strategy.layer_options.tensor.push_back({block, block, 1});
-    }
+    for (int block = 0; block < blocks_; ++block)
+      if (can_share[static_cast<std::size_t>(block)])
+        sharing.strategy.layer_options.tensor.push_back({block, block, 1});
     const auto count = static_cast<int>(std::ranges::count(can_share, true));
     const Ticks saved = count > 0 ? saved_by(plan_, sharing, count) : Ticks();
     if (saved <= Ticks()) return;
@@ -157,6 +155,23 @@ class Pricing {
                              : kTooMuch;
       }
     }
+  }
+  /// By block; all of a class can, or none.
+  std::vector<bool> blocks_that_can_share() const {
+    std::map<std::int32_t, bool> known;  // by class
+    std::vector<bool> can_share;
+    for (const Layer& layer : job_.model.layers) {
+      if (layer.kind != LayerKind::kBlock) continue;
+      const auto block = static_cast<int>(can_share.size());
+      const auto [of_class, is_new] = known.try_emplace(layer.layer_class, false);
+      if (is_new) {
+        Plan single = plan_;
+        single.strategy.layer_options.tensor = {{block, block, 1}};
+        of_class->second = is_possible(single, job_);
+      }
+      can_share.push_back(of_class->second);
+    }
+    return can_share;
   }
   /// Weights, gradients and optimizer state of one parameter on a rank, rounded up.
   Bytes state_of_parameter() const {
