@@ -139,6 +139,7 @@ class LayerSearch {
     for (std::size_t rank = 0; rank < budgets.size(); ++rank) {
       const std::vector<Group> groups = groups_of(rank);
       std::vector<AlikeBlocks> alike;
+      alike.reserve(groups.size());
       for (const Group& group : groups) alike.push_back(choices_of(group));
       const std::optional<BlockCounts> counts = fast_choices(alike, budgets[rank]);
       if (!counts) return std::nullopt;

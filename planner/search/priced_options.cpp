@@ -39,7 +39,7 @@ template <class Value>
 std::vector<OfBlocks<Value>> unusual(const std::vector<Value>& values, const Value& usual) {
   std::vector<OfBlocks<Value>> runs;
   for (int block = 0; block < static_cast<int>(values.size()); ++block) {
-    const Value value = values[static_cast<std::size_t>(block)];
+    const Value& value = values[static_cast<std::size_t>(block)];
     if (value == usual) continue;
     if (!runs.empty() && runs.back().last + 1 == block && runs.back().value == value)
       runs.back().last = block;
