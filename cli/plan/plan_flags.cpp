@@ -245,6 +245,9 @@ PlanRequest plan_request(const PlanFlags& flags) {
   if (!request.sequence_length && (!is_single_search(request) || request.gpus.empty()))
     refuse_flag("--seq", "'max' requires one model, one cluster and one number of GPUs",
                 "set the sequence length, or ask for each combination by itself");
+  if (flags.per_layer && (!request.sequence_length || request.gpus.empty()))
+    refuse_flag("--per-layer", "cannot be combined with '--seq max' or '--gpus auto'",
+                "plan with the sequence length and the number of GPUs that they find");
   if (request.clusters.size() > 1 && !flags.sources.calibration.empty())
     refuse_flag("--calibration", "cannot be combined with several clusters",
                 "plan for the cluster that was measured");

@@ -104,6 +104,9 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
 }
 
 void check_per_layer(const PlanCluster& on) {
+  if (!is_homogeneous(on.cluster))
+    refuse_flag("--per-layer", "not supported on clusters with several node types",
+                "plan for the nodes of one type, or without --per-layer");
   constexpr std::string_view kWord = "layer-options";
   if (!on.is_trainer_named || accepts(on.trainer.abilities.any, Ability::kOptions, kWord)) return;
   refuse_flag("--per-layer", fmt::format("{} has no per-layer options", on.trainer.name),

@@ -134,6 +134,7 @@ void unpack_columns(OperatorPass& pass, const Matrix& part, const Matrix& whole,
 void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
   pass.rank.copy(to.data, from.data, static_cast<std::size_t>(to.rows) * row_bytes_of(to));
 }
+
 /// Consecutive tokens of one sequence, from a row of the rank that has them on.
 struct TokenRun {
   std::int64_t row = 0, sequence = 0, position = 0, count = 0;
