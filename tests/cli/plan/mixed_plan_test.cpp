@@ -54,6 +54,12 @@ class MixedPlan : public ProgramTest {
   }
 };
 
+TEST_F(MixedPlan, RefusesPerLayerOptions) {
+  const ProgramRun planned = plan({"--per-layer"});
+  EXPECT_EQ(planned.exit_code, 2);
+  EXPECT_THAT(planned.standard_error, HasSubstr("several node types"));
+}
+
 TEST_F(MixedPlan, ComparesSetsOfNodes) {
   const ProgramRun planned = plan({"--top", "2"});
   ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
