@@ -23,6 +23,19 @@ GradientReduction reduction_of(const LoweringContext& context, const ParameterRa
   return made;
 }
 
+/// All dense gradients of a part. If tables are sharded, those of a table apart: see units.hpp.
+std::vector<ParameterRange> dense_ranges(const LoweringContext& context, int part) {
+  const std::int64_t dense = context.parameters[static_cast<std::size_t>(part)].local.dense;
+  const std::int64_t table = shards_two_tables(context) ? context.parameters.back().tied_copy : 0;
+  std::int64_t cut = 0;  // between the table and the others
+  if (part == 0) cut = table;
+  if (part + 1 == part_count(context.placement)) cut = dense - table;
+  std::vector<ParameterRange> ranges;
+  if (cut > 0) ranges.push_back({part, false, 0, cut});
+  if (dense > cut) ranges.push_back({part, false, cut, dense - cut});
+  return ranges;
+}
+
 /// In the order in which gradients become complete. Parts with unsplit passes reduce all dense,
 /// then all expert gradients.
 std::vector<GradientReduction> list_reductions(const LoweringContext& context) {
@@ -38,7 +51,8 @@ std::vector<GradientReduction> list_reductions(const LoweringContext& context) {
         list.push_back(
             reduction_of(context, {part, bucket.expert, bucket.first, bucket.count}, bucket.unit));
     } else {
-      if (local.dense > 0) list.push_back(reduction_of(context, {part, false, 0, local.dense}, 0));
+      for (const ParameterRange& range : dense_ranges(context, part))
+        list.push_back(reduction_of(context, range, 0));
       if (local.expert > 0) list.push_back(reduction_of(context, {part, true, 0, local.expert}, 0));
     }
   }
@@ -46,12 +60,6 @@ std::vector<GradientReduction> list_reductions(const LoweringContext& context) {
       list.begin(), list.end(),
       [](const GradientReduction& a, const GradientReduction& b) { return a.last() < b.last(); });
   return list;
-}
-
-/// Dense gradients of the first and the last model part.
-bool may_hold_table(const LoweringContext& context, const GradientReduction& reduction) {
-  const int part = reduction.range.part;
-  return !reduction.range.expert && (part == 0 || part + 1 == part_count(context.placement));
 }
 
 void reduce(LoweringContext& context, GradientReduction& reduction) {
@@ -126,6 +134,19 @@ void reduce_tied_table(LoweringContext& context) {
     append_to_step_end(context, work, stage, last_backward_of(context, stage));
 }
 
+/// Gradients that other sums follow are complete after those; `reduced`: StepEnd::ready before
+/// them.
+void wait_for_sums(LoweringContext& context, const std::vector<TaskId>& reduced) {
+  const StepEnd& end = context.step_end;
+  for (GradientReduction& reduction : context.step_end.reductions) {
+    if (reduction.range.expert) continue;
+    for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
+      const std::size_t device = device_of(context, reduction.stages[i]).index();
+      if (end.ready[device] != reduced[device]) reduction.after[i] = end.ready[device].value;
+    }
+  }
+}
+
 }  // namespace
 
 void reduce_gradients(LoweringContext& context) {
@@ -134,19 +155,12 @@ void reduce_gradients(LoweringContext& context) {
   end.ready.assign(static_cast<std::size_t>(context.placement.devices), TaskId(-1));
   end.reductions = list_reductions(context);
   const bool is_tied = context.model.tied_embeddings && context.parameters.back().tied_copy > 0;
-  // If gradients are scattered, the two copies of a tied table are sharded differently: they are
-  // summed while unsharded, and their shards are reduced afterwards.
-  const bool table_first = is_tied && context.strategy.zero == 1;
   if (context.strategy.zero <= 1)
-    for (GradientReduction& reduction : end.reductions)
-      if (!(table_first && may_hold_table(context, reduction))) reduce(context, reduction);
-  if (table_first) {
-    reduce_tied_table(context);
-    for (GradientReduction& reduction : end.reductions)
-      if (may_hold_table(context, reduction)) reduce(context, reduction);
-  }
+    for (GradientReduction& reduction : end.reductions) reduce(context, reduction);
+  const std::vector<TaskId> reduced = end.ready;
   sum_partial_gradients(context);
-  if (is_tied && !table_first) reduce_tied_table(context);
+  if (is_tied) reduce_tied_table(context);
+  wait_for_sums(context, reduced);
 }
 
 }  // namespace meshwright

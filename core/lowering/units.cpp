@@ -38,7 +38,7 @@ BucketSizes bucket_sizes(const Strategy& strategy, int data_ranks) {
 /// Builds buckets from parameters in backward order.
 class BucketCutter {
  public:
-  /// With `whole_layers`, buckets end at layer boundaries and before and after a table.
+  /// With `whole_layers`, buckets end at layer boundaries. A table is a bucket of its own.
   BucketCutter(const std::vector<std::vector<LocalParameter>>& layers,
                const std::optional<TablePlace>& table, BucketSizes sizes, bool whole_layers)
       : layers_(layers), table_(table), sizes_(sizes), whole_layers_(whole_layers) {}
@@ -56,7 +56,7 @@ class BucketCutter {
       for (std::size_t i = layers_[layer].size(); i-- > 0;) {
         const LocalParameter& parameter = layers_[layer][i];
         if (parameter.expert != expert) continue;
-        const bool is_alone = whole_layers_ && is_table(layer, i);
+        const bool is_alone = is_table(layer, i);
         if (is_alone) close();
         open.first -= parameter.count;
         open.count += parameter.count;
@@ -140,9 +140,10 @@ PartUnits units_of(const LoweringContext& context, int part) {
     layers.push_back(context.held(layer).parameter_list);
   const std::int64_t copy = context.parameters[index].tied_copy;
   if (copy > 0) layers.back().push_back({copy, false});
-  PartUnits made =
-      cut_into_units(layers, table_among(context, context.layers[index], layers, copy > 0),
-                     context.strategy, context.groups);
+  std::optional<TablePlace> table;
+  if (context.strategy.zero >= 2 || shards_two_tables(context))
+    table = table_among(context, context.layers[index], layers, copy > 0);
+  PartUnits made = cut_into_units(layers, table, context.strategy, context.groups);
   const bool is_last = part + 1 == part_count(context.placement);
   const bool has_it = part == 0 && made.units.size() == 1;
   if (context.model.tied_embeddings && is_last && copy == 0 && !has_it &&
@@ -153,6 +154,11 @@ PartUnits units_of(const LoweringContext& context, int part) {
 }
 
 }  // namespace
+
+bool shards_two_tables(const LoweringContext& context) {
+  return context.strategy.zero >= 1 && context.model.tied_embeddings &&
+         context.parameters.back().tied_copy > 0;
+}
 
 bool reduces_among_replicas(const Strategy& strategy) {
   const DataParallelKind kind = strategy.data_parallelism.kind;

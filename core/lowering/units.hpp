@@ -43,7 +43,9 @@ struct PartUnits {
 ///               PyTorch and Megatron-LM); a unit ends where a layer completes a bucket
 ///   ZeRO 2      buckets are whole layers; one layer each if no size is given
 ///   ZeRO 3      every layer is a unit and a bucket
-/// Under ZeRO 2 and 3 a tied table is a bucket of its own, so that both holders shard it alike.
+/// A table is a bucket of its own. Tied tables of two holders under ZeRO 1 to 3 have to be, so that
+/// both shard them alike and sum gradients in the same order: Megatron-LM does so, too
+/// (distributed/param_and_grad_buffer.py, _does_param_require_new_bucket).
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups);

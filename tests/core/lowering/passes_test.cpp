@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/operators/attention.hpp"
 #include "core/operators/local_parameters.hpp"
@@ -245,6 +246,48 @@ TEST(StepEnd, ReducesGradientsThenNormThenUpdates) {
               ElementsAre("dp reduce-scatter", "dp all-reduce", "optimizer", "dp all-gather"));
   EXPECT_THAT(step_end(strategy_of({.data = 2, .pipeline = 2}, 2), true),
               ElementsAre("dp all-reduce", "pp all-reduce", "dp all-reduce", "optimizer"));
+}
+
+// The table of 512 x 64 elements is reduced apart from the other gradients of its part, so that its
+// two holders shard it alike and sum its gradients in the same order: in buckets, too.
+TEST(StepEnd, ShardsBothTablesAlike) {
+  constexpr std::int64_t kTable = 512 * 64;
+  Strategy s = strategy_of({.data = 4, .pipeline = 2}, 2);
+  s.zero = 1;
+  EXPECT_THAT(step_end(s, true),
+              ElementsAre("dp reduce-scatter", "dp reduce-scatter", "pp all-reduce",
+                          "dp all-reduce", "optimizer", "dp all-gather", "dp all-gather"));
+  for (const std::int64_t bucket : {0, 40'000, 1 << 30}) {
+    if (bucket > 0) s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(bucket)};
+    const TaskGraph graph =
+        lower(plan_of(s, 4), gpt({.blocks = 4, .tied = true}), cluster_of(2, 4));
+    std::set<int> parts;
+    for (const Work& work : graph.works) {
+      const ParameterRange& range = work.collective.parameters;
+      if (work.collective.kind == CollectiveKind::kReduceScatter && range.count == kTable)
+        parts.insert(range.part);
+    }
+    EXPECT_THAT(parts, ElementsAre(0, 1)) << bucket;
+  }
+}
+
+// The host updates what all reductions and the tied table have completed.
+TEST(StepEnd, CopiesGradientsToTheHostAfterTheirLastSum) {
+  Strategy s = strategy_of({.data = 2, .pipeline = 2}, 2);
+  s.zero = 1;
+  s.data_parallelism.offload_optimizer = true;
+  Cluster cluster = cluster_of(2, 4);
+  cluster.nodes.at("test-node").host =
+      HostModel{.device_link = BytesPerSecond(1e9), .memory_bandwidth = BytesPerSecond(1e9)};
+  const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4, .tied = true}), cluster);
+  int copies = 0;
+  for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
+    if (graph.tasks[t].stream != Stream::kToHost) continue;
+    ++copies;
+    for (const TaskId before : graph.dependencies_of(TaskId(t)))
+      EXPECT_EQ(axis_of(graph, graph.tasks[before.index()]), Axis::kPipeline);
+  }
+  EXPECT_GT(copies, 0);
 }
 
 TEST(StepEnd, ReducesLaterChunksFirstIfReductionsOverlap) {
