@@ -228,11 +228,34 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   add_model_axis_flags(app, choices);
 }
 
+namespace {
+
+BatchShares read_batch_shares(const std::string& flag, const std::string& text) {
+  std::optional<BatchShares> shares = batch_shares_from_text(text);
+  if (!shares || shares->empty())
+    throw UsageError({.where = flag,
+                      .what = fmt::format("invalid value '{}'", text),
+                      .hint = "use for example 0-7:12+8-15:4: data-parallel ranks 0 to 7 run 12 "
+                              "micro-batches per step, and 8 to 15 run 4"});
+  return std::move(*shares);
+}
+
+}  // namespace
+
 void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
   const OptionGroup group(app, kBatchOptions);
   add_count(app, "--global-batch", flags.global_batch, kGlobalBatchRange,
             "global batch size: sequences per training step");
   add_count(app, "--seq", flags.sequence_length, kSequenceRange, "sequence length, in tokens");
+  const std::string shares = "--batch-shares";
+  app.add_option_function<std::string>(
+         shares,
+         [&flags, shares](const std::string& text) {
+           flags.batch_shares = read_batch_shares(shares, text);
+         },
+         "micro-batches per step of data-parallel ranks, from 0, where their devices differ in "
+         "speed (default: equal shares)")
+      ->type_name("FIRST-LAST:COUNT+...");
 }
 
 bool is_any_given(const StrategyFlags& flags) {
@@ -262,8 +285,9 @@ bool is_any_given(const StrategyFlags& flags) {
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
     if (flag) return true;
-  return !flags.layer_options.empty() || !flags.blocks_per_stage.empty() ||
-         !flags.device_of_stage.empty() || flags.stage_cut.has_value();
+  return !flags.layer_options.empty() || !flags.batch_shares.empty() ||
+         !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty() ||
+         flags.stage_cut.has_value();
 }
 
 Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
@@ -276,6 +300,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.global_batch = *flags.global_batch;
   s.sequence_length = *flags.sequence_length;
   s.layer_options = flags.layer_options;
+  s.batch_shares = flags.batch_shares;
   return s;
 }
 

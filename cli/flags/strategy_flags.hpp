@@ -26,6 +26,7 @@ struct StrategyFlags {
   std::vector<int> blocks_per_stage, device_of_stage;
   std::optional<StageCut> stage_cut;  ///< instead of blocks_per_stage
   LayerOptions layer_options;
+  BatchShares batch_shares;
 };
 
 /// Inclusive range of a flag that takes a whole number.
@@ -53,7 +54,7 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices);
 void add_model_axis_flags(CLI::App& app, FixedChoices& choices);
 /// --blocks-per-stage, --stage-devices and --layer-options.
 void add_placement_flags(CLI::App& app, StrategyFlags& flags);
-/// --global-batch and --seq.
+/// --global-batch, --seq and --batch-shares.
 void add_batch_flags(CLI::App& app, StrategyFlags& flags);
 
 /// True if any flag of add_choice_flags() or add_batch_flags() was given.

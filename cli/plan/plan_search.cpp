@@ -98,6 +98,7 @@ void search_plans(PlanSearch& search_run, const PlanFlags& flags) {
               .is_out_of_time = [&] { return limit && elapsed() > *limit; },
               .selects_nodes = true,
               .refines = true,
+              .tries_shares = true,
               .per_layer = flags.per_layer});
   search_run.time = elapsed();
   if (search_run.result.plans.empty()) stop_if_interrupted();

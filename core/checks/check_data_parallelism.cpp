@@ -4,9 +4,13 @@
 
 #include <algorithm>
 
+#include "core/plan/plan_numbers.hpp"
+#include "core/plan/weight_versions.hpp"
+
 namespace meshwright {
 namespace {
 
+constexpr std::string_view kBatchSharesField = "batch-shares";
 constexpr int kMostPrefetched = 64;
 constexpr int kMostServers = 1'000'000;
 
@@ -30,6 +34,7 @@ class DataParallelismChecks {
     check_shards();
     check_algorithm();
     check_offload();
+    if (!strategy_.batch_shares.empty()) check_batch_shares();
     if (is_plain(data_.kind)) check_plain();
     if (has_servers(data_.kind))
       check_servers();
@@ -106,6 +111,50 @@ class DataParallelismChecks {
       report("offload-optimizer",
              fmt::format("cannot be combined with '--data-parallel {}'", name_of(data_.kind)),
              "use --data-parallel collective or ring");
+  }
+
+  /// Ranks with fewer micro-batches take part in collectives once per step only.
+  void check_batch_shares() {
+    const auto refuse = [this](std::string what, std::string hint) {
+      report(std::string(kBatchSharesField), std::move(what), std::move(hint));
+    };
+    int next = 0;  // the first rank that no earlier share covers
+    for (const BatchShare& share : strategy_.batch_shares) {
+      if (share.first != next || share.last < share.first || share.last >= degrees_.data)
+        return refuse(fmt::format("ranks {}-{} follow rank {} of {} data-parallel ranks",
+                                  share.first, share.last, next - 1, degrees_.data),
+                      fmt::format("give every rank from 0 to {} once", degrees_.data - 1));
+      if (share.microbatches < 1)
+        return refuse(fmt::format("ranks {}-{} have {} micro-batches", share.first, share.last,
+                                  share.microbatches),
+                      "use 1 or more");
+      next = share.last + 1;
+    }
+    if (next != degrees_.data)
+      return refuse(
+          fmt::format("rank {} of {} data-parallel ranks has no share", next, degrees_.data),
+          fmt::format("give every rank from 0 to {} once", degrees_.data - 1));
+    const std::int64_t sequences =
+        saturating_product({total_microbatches(strategy_.batch_shares), strategy_.micro_batch});
+    if (sequences != strategy_.global_batch)
+      refuse(fmt::format("{} micro-batches of {} are {} sequences, but the global batch has {}",
+                         total_microbatches(strategy_.batch_shares), strategy_.micro_batch,
+                         sequences, strategy_.global_batch),
+             "change the shares or --global-batch");
+    if (data_.kind != DataParallelKind::kCollective)
+      refuse(fmt::format("cannot be combined with '--data-parallel {}'", name_of(data_.kind)),
+             "use --data-parallel collective");
+    if (strategy_.zero >= 2)
+      refuse(fmt::format("cannot be combined with ZeRO {}, which communicates in every micro-batch",
+                         strategy_.zero),
+             "use --zero 0 or 1");
+    if (data_.overlap_gather)
+      refuse("cannot be combined with '--overlap-gather'", "remove --overlap-gather");
+    if (data_.shard_ranks > 0)
+      refuse("cannot be combined with '--shard-ranks'", "remove --shard-ranks");
+    if (degrees_.expert > 1 || degrees_.expert_tensor > degrees_.tensor)
+      refuse("cannot be combined with expert parallelism: ranks exchange rows in every micro-batch",
+             "use --ep 1");
   }
 
   void check_plain() {
@@ -192,6 +241,14 @@ std::vector<Diagnostic> data_parallelism_problems(const Plan& plan, const ModelG
 std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
                                                   const Placement& placement) {
   std::vector<Diagnostic> found;
+  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
+  const bool is_paired = rule != nullptr && rule->paired_passes != PairedPasses::kNever &&
+                         strategy.model_parallelism.routing.overlap;
+  if (!strategy.batch_shares.empty() &&
+      (placement.routes.size() > 1 || updates_without_flush(strategy) || is_paired))
+    found.push_back({std::string(kBatchSharesField),
+                     fmt::format("cannot be combined with schedule '{}'", strategy.schedule),
+                     "use 1f1b, interleaved or another schedule with one copy of the model"});
   if (placement.routes.size() < 2) return found;
   const std::string what =
       fmt::format("cannot be combined with '{}', which replicates the model", strategy.schedule);

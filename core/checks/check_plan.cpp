@@ -413,7 +413,7 @@ class PlanChecks {
 
   void check_batch() {
     const std::int64_t together = saturating_product({strategy_.micro_batch, degrees_.data});
-    if (strategy_.global_batch % together != 0) {
+    if (strategy_.batch_shares.empty() && strategy_.global_batch % together != 0) {
       const std::int64_t below = strategy_.global_batch / together * together;
       report("global-batch",
              fmt::format("global batch {} is not a multiple of micro-batch {} x dp {} = {}",
@@ -422,14 +422,14 @@ class PlanChecks {
                        : fmt::format("use {}", together));
       return;
     }
+    const std::int64_t microbatches = microbatch_count(strategy_);
     const std::int64_t passes =
-        saturating_product({strategy_.global_batch / together, degrees_.pipeline, degrees_.chunks});
+        saturating_product({microbatches, degrees_.pipeline, degrees_.chunks});
     if (passes > kMostPassesPerStep ||
         saturating_product({degrees_.pipeline, degrees_.chunks}) > kMostStages)
       report("micro-batch",
              fmt::format("{} micro-batches over {} stages exceed the maximum schedule size",
-                         strategy_.global_batch / together,
-                         saturating_product({degrees_.pipeline, degrees_.chunks})),
+                         microbatches, saturating_product({degrees_.pipeline, degrees_.chunks})),
              "use larger micro-batches or fewer stages");
   }
 

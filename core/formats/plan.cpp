@@ -135,6 +135,8 @@ Strategy read_strategy(JsonObjectReader& reader) {
   s.precision = read_precision(reader);
   read_word(reader, "layer_options", layer_options_from_text, s.layer_options,
             "use for example 0-7:recompute=full+60-79:fsdp-reshard=no+3:tp=1");
+  read_word(reader, "batch_shares", batch_shares_from_text, s.batch_shares,
+            "use for example 0-7:12+8-15:4, the micro-batches of data-parallel ranks");
   return s;
 }
 

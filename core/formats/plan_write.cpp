@@ -75,6 +75,7 @@ Json json_of(const Strategy& s) {
   add_model_parallelism(s.model_parallelism, json);
   add_precision(s.precision, json);
   if (!s.layer_options.empty()) json["layer_options"] = to_text(s.layer_options);
+  if (!s.batch_shares.empty()) json["batch_shares"] = to_text(s.batch_shares);
   return json;
 }
 

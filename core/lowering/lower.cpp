@@ -34,6 +34,7 @@ constexpr LoweringPass kPasses[] = {
     {"gradients", reduce_gradients},  // at the end of a step
     {"optimizer", update_parameters},
     {"gathers", gather_parameters},  // of updated parameters (ZeRO 1, 2)
+    {"batch shares", share_batch},   // if they are unequal
     {"all ranks", unfold_ranks},
 };
 constexpr std::string_view kLastOfStages = "model state";

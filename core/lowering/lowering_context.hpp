@@ -8,6 +8,7 @@
 #include "core/base/kernel.hpp"
 #include "core/cluster/cluster.hpp"
 #include "core/graph/task_graph.hpp"
+#include "core/lowering/batch_shares.hpp"
 #include "core/lowering/layer_holdings.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/lowering/output_layer.hpp"
@@ -110,6 +111,7 @@ struct LoweringContext {
   FoldedGraph folded;      ///< parts and works from the first passes on, tasks from pipeline on
   PipelineTasks pipeline;  ///< tasks of one pipeline in `folded`
   StepEnd step_end;        ///< gradients, optimizer
+  ReplicaShares shares;    ///< batch shares
 
   TaskGraph& graph() { return folded.graph; }
   const TaskGraph& graph() const { return folded.graph; }
@@ -140,6 +142,8 @@ void for_each_part_on(const LoweringContext& context, PipelineRankId device, Vis
 void shard_layers(const LoweringContext& context, LayerVariant& variant);
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const LoweringContext& context);
+/// True if two model parts hold a tied table each and shard it over the data-parallel ranks.
+bool shards_two_tables(const LoweringContext& context);
 /// True if the replicas run their own pipelines and reduce gradients among each other: neither
 /// parameter servers nor one process.
 bool reduces_among_replicas(const Strategy& strategy);

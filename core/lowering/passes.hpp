@@ -30,6 +30,7 @@ void add_parameter_servers(LoweringContext& context);
 void reduce_gradients(LoweringContext& context);
 void update_parameters(LoweringContext& context);
 void gather_parameters(LoweringContext& context);
+void share_batch(LoweringContext& context);
 
 void unfold_ranks(LoweringContext& context);
 

@@ -1,7 +1,10 @@
-// One representative per pipeline rank, or all ranks.
+// One representative per pipeline rank (and share of the batch), or all ranks.
 #include "core/lowering/ranks.hpp"
 
+#include <utility>
+
 #include "core/lowering/passes.hpp"
+#include "core/lowering/replicated_graph.hpp"
 
 namespace meshwright {
 
@@ -29,6 +32,14 @@ void add_representatives(LoweringContext& context) { context.graph().ranks = ran
 
 void unfold_ranks(LoweringContext& context) {
   const std::int64_t replicas = context.groups.stage_ranks;
+  if (!context.shares.empty()) {
+    const ReplicatedGraph all{std::move(context.folded), replicas, ranks_of(context, replicas),
+                              std::move(context.shares)};
+    context.graph() = context.options.ranks == RankSet::kAll
+                          ? graph_of_all_ranks(all)
+                          : graph_of_classes(all, classes_of_shares(all.shares)).graph;
+    return;
+  }
   if (context.options.ranks != RankSet::kAll || replicas == 1 ||
       !reduces_among_replicas(context.strategy))
     return;

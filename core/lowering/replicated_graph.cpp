@@ -21,6 +21,7 @@ ReplicatedGraph lower_replicated(const Plan& plan, const ModelGraph& model, cons
   if (reduces_among_replicas(plan.strategy)) {
     all.replicas = context.groups.stage_ranks;
     all.ranks = ranks_of(context, all.replicas);
+    all.shares = std::move(context.shares);
   } else {
     all.ranks = all.folded.graph.ranks;
     all.folded.spreads.resize(all.folded.graph.collectives.size());
@@ -29,6 +30,8 @@ ReplicatedGraph lower_replicated(const Plan& plan, const ModelGraph& model, cons
 }
 
 namespace {
+
+constexpr std::int32_t kNoCopy = -1;
 
 class ClassUnfolding {
  public:
@@ -70,16 +73,32 @@ class ClassUnfolding {
   std::int32_t copy_of(std::size_t task, std::size_t k) const {
     return made_.task_of[task * count_ + k];
   }
+  /// Null if all have equal shares.
+  const ReplicaShare* share_of(std::size_t k) const {
+    if (all_.shares.empty()) return nullptr;
+    const auto replica = static_cast<std::size_t>(classes_.representatives[k]);
+    return &all_.shares.shares[static_cast<std::size_t>(all_.shares.share_of[replica])];
+  }
+  bool runs(std::size_t t, std::size_t k) const {
+    const ReplicaShare* share = share_of(k);
+    const std::int32_t microbatch = folded_.tasks[t].microbatch;
+    return share == nullptr || microbatch < 0 || microbatch >= share->first_microbatch;
+  }
   void copy(std::size_t t, std::size_t k, std::int32_t partner) {
     TaskGraph& graph = made_.graph;
+    made_.task_of[t * count_ + k] = kNoCopy;
+    if (!runs(t, k)) return;
     Task task = folded_.tasks[t];
+    if (const ReplicaShare* share = share_of(k); share != nullptr && !share->works.empty())
+      task.work = share->works[t];
     task.rank = static_cast<std::int32_t>(static_cast<std::size_t>(task.rank) * count_ + k);
     task.partner =
         task.kind == TaskKind::kReceive ? copy_of(static_cast<std::size_t>(partner), k) : partner;
     made_.task_of[t * count_ + k] = static_cast<std::int32_t>(graph.tasks.size());
     graph.tasks.push_back(task);
     for (const TaskId before : folded_.dependencies_of(TaskId(t)))
-      graph.dependencies.emplace_back(copy_of(before.index(), k));
+      if (copy_of(before.index(), k) != kNoCopy)
+        graph.dependencies.emplace_back(copy_of(before.index(), k));
     graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
   }
 
@@ -90,6 +109,16 @@ class ClassUnfolding {
     for (std::size_t k = 0; k < count_; ++k) {
       if (done[k]) continue;
       const std::vector<std::size_t> together = classes_with(c, k);
+      const auto first = static_cast<std::size_t>(members.first);
+      const bool exists = runs(first, k);
+      for (const std::size_t other : together) {
+        MW_CHECK(!done[other] && runs(first, other) == exists);
+        done[other] = true;
+      }
+      for (std::int32_t m = 0; !exists && m < members.count; ++m)
+        for (const std::size_t other : together)
+          made_.task_of[TaskId(members.first + m).index() * count_ + other] = kNoCopy;
+      if (!exists) continue;
       const auto made = static_cast<std::int32_t>(made_.graph.collectives.size());
       made_.graph.collectives.push_back(
           {static_cast<std::int32_t>(made_.graph.tasks.size()),
@@ -99,10 +128,6 @@ class ClassUnfolding {
       for (std::int32_t m = 0; m < members.count; ++m)
         for (const std::size_t other : together)
           copy(TaskId(members.first + m).index(), other, made);
-      for (const std::size_t other : together) {
-        MW_CHECK(!done[other]);
-        done[other] = true;
-      }
     }
     return TaskId(members.first + members.count).index();
   }
@@ -128,9 +153,38 @@ class ClassUnfolding {
 
 }  // namespace
 
+ReplicaClasses classes_of_shares(const ReplicaShares& shares) {
+  ReplicaClasses classes{.class_of = shares.share_of,
+                         .representatives = std::vector<std::int64_t>(shares.shares.size(), -1),
+                         .sizes = std::vector<std::int64_t>(shares.shares.size(), 0)};
+  for (std::size_t replica = 0; replica < shares.share_of.size(); ++replica) {
+    const auto share = static_cast<std::size_t>(shares.share_of[replica]);
+    if (classes.sizes[share]++ == 0)
+      classes.representatives[share] = static_cast<std::int64_t>(replica);
+  }
+  return classes;
+}
+
 ClassGraph graph_of_classes(const ReplicatedGraph& all, const ReplicaClasses& classes) {
   MW_CHECK(static_cast<std::int64_t>(classes.class_of.size()) == all.replicas);
   return ClassUnfolding(all, classes).run();
+}
+
+ClassGraph graph_of_replicas(const ReplicatedGraph& all) {
+  ReplicaClasses single;
+  for (std::int64_t replica = 0; replica < all.replicas; ++replica) {
+    single.class_of.push_back(static_cast<std::int32_t>(replica));
+    single.representatives.push_back(replica);
+    single.sizes.push_back(1);
+  }
+  return graph_of_classes(all, single);
+}
+
+TaskGraph graph_of_all_ranks(const ReplicatedGraph& all) {
+  TaskGraph graph =
+      all.shares.empty() ? unfold(all.folded, all.replicas) : graph_of_replicas(all).graph;
+  graph.ranks = all.ranks;
+  return graph;
 }
 
 }  // namespace meshwright

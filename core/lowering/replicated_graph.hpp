@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/lowering/batch_shares.hpp"
 #include "core/lowering/folded_graph.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/lowering/unfold.hpp"
@@ -17,6 +18,7 @@ struct ReplicatedGraph {
   FoldedGraph folded;
   std::int64_t replicas = 1;
   std::vector<RankInfo> ranks;  ///< of the job: [rank of the folded graph, replica]
+  ReplicaShares shares = {};
 };
 
 /// What lower() with RankSet::kAll makes copies of; throws as it does.
@@ -32,14 +34,22 @@ struct ReplicaClasses {
   friend bool operator==(const ReplicaClasses&, const ReplicaClasses&) = default;
 };
 
+/// The replicas with the same share of the batch.
+ReplicaClasses classes_of_shares(const ReplicaShares& shares);
+
 /// A graph of one replica per class. Its ranks are [rank of the folded graph, class] and represent
 /// the whole class. A collective has one member per class that its group contains.
 struct ClassGraph {
   TaskGraph graph;
-  std::vector<std::int32_t> task_of;  ///< [task of the folded graph, class]: index in `graph`
+  /// [task of the folded graph, class]: index in `graph`; -1: outside the share of the class.
+  std::vector<std::int32_t> task_of;
   std::vector<std::int32_t> folded_collective;  ///< by collective: index in the folded graph
   std::vector<std::int32_t> first_class;        ///< by collective: its first class
 };
 ClassGraph graph_of_classes(const ReplicatedGraph& all, const ReplicaClasses& classes);
+/// With a class for every replica.
+ClassGraph graph_of_replicas(const ReplicatedGraph& all);
+/// lower() with RankSet::kAll.
+TaskGraph graph_of_all_ranks(const ReplicatedGraph& all);
 
 }  // namespace meshwright

@@ -140,6 +140,12 @@ std::vector<GroupFacts> facts_of_groups(const Cluster& cluster, Dtype dtype) {
   return facts;
 }
 
+std::size_t kind_of_rank(std::span<const GroupFacts> facts, std::int64_t rank) {
+  std::size_t kind = 0;
+  while (kind + 1 < facts.size() && rank >= facts[kind].end) ++kind;
+  return kind;
+}
+
 /// The node group and memory of every pipeline rank. If its ranks are in several groups, the one
 /// with the lowest peak rate decides, because the step waits for all replicas.
 void survey_kinds(const Cluster& cluster, Dtype dtype, JobGroups& groups) {
@@ -151,8 +157,7 @@ void survey_kinds(const Cluster& cluster, Dtype dtype, JobGroups& groups) {
     Bytes memory;
     for (std::int64_t replica = 0; replica < groups.stage_ranks;) {
       const std::int64_t rank = rank_of(groups, position, replica);
-      std::size_t kind = 0;
-      while (kind + 1 < facts.size() && rank >= facts[kind].end) ++kind;
+      const std::size_t kind = kind_of_rank(facts, rank);
       const bool is_first = slowest < 0;
       if (is_first || facts[kind].peak < facts[static_cast<std::size_t>(slowest)].peak)
         slowest = static_cast<std::int32_t>(kind);
@@ -229,6 +234,30 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
   made.expert_stride = among_replicas(strides.expert_data);
   survey_kinds(cluster, strategy.dtype, made);
   return made;
+}
+
+int data_rank_of(const Strategy& strategy, const JobGroups& groups, std::int64_t replica) {
+  const RankId rank(static_cast<std::int32_t>(rank_of(groups, 0, replica)));
+  return coordinate_of(strategy.degrees, rank, strategy.model_parallelism.order).data;
+}
+
+std::vector<std::int32_t> kinds_of_data_ranks(const Strategy& strategy, const Cluster& cluster) {
+  if (is_homogeneous(cluster)) return {};
+  const std::vector<GroupFacts> facts = facts_of_groups(cluster, strategy.dtype);
+  const JobGroups groups = job_groups_of(strategy, cluster);
+  const auto positions = static_cast<std::size_t>(groups.pipeline);
+  std::vector<std::int32_t> kinds(static_cast<std::size_t>(strategy.degrees.data) * positions, -1);
+  for (std::int64_t replica = 0; replica < groups.stage_ranks; ++replica) {
+    const auto data = static_cast<std::size_t>(data_rank_of(strategy, groups, replica));
+    for (std::size_t position = 0; position < positions; ++position) {
+      const std::int64_t rank = rank_of(groups, static_cast<std::int64_t>(position), replica);
+      const std::size_t kind = kind_of_rank(facts, rank);
+      std::int32_t& slowest = kinds[data * positions + position];
+      if (slowest < 0 || facts[kind].peak < facts[static_cast<std::size_t>(slowest)].peak)
+        slowest = static_cast<std::int32_t>(kind);
+    }
+  }
+  return kinds;
 }
 
 std::vector<std::int32_t> node_kinds_of(const Strategy& strategy, const Cluster& cluster) {

@@ -48,6 +48,11 @@ struct JobGroups : PerGroup<GroupShape> {
   std::vector<Bytes> memory_of_position;
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
+/// kind_of_position of the ranks of each data-parallel rank: [data-parallel rank, pipeline rank].
+/// Empty if homogeneous.
+std::vector<std::int32_t> kinds_of_data_ranks(const Strategy& strategy, const Cluster& cluster);
+/// The data-parallel rank of a replica.
+int data_rank_of(const Strategy& strategy, const JobGroups& groups, std::int64_t replica);
 /// Its PerGroup on homogeneous clusters: O(1).
 PerGroup<GroupShape> layer_groups_of(const ParallelDegrees& degrees, const RankOrder& order,
                                      const Cluster& cluster);

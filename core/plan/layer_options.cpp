@@ -1,9 +1,8 @@
 #include "core/plan/layer_options.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/base/index_range.hpp"
 #include "core/base/number_from_text.hpp"
 #include "core/base/split_at.hpp"
 
@@ -30,26 +29,8 @@ template <class Value>
 void append(std::string& text, const std::vector<OfBlocks<Value>>& values) {
   for (const OfBlocks<Value>& of : values) {
     if (!text.empty()) text += kBetweenEntries;
-    text += std::to_string(of.first);
-    if (of.last != of.first) text += fmt::format("-{}", of.last);
-    text += ":" + text_of(of.value);
+    text += to_text(IndexRange{of.first, of.last}) + ":" + text_of(of.value);
   }
-}
-
-/// "4-7:" or "4:" at the front of `rest`.
-template <class Value>
-bool take_blocks(std::string_view& rest, OfBlocks<Value>& of) {
-  const auto take = [&rest](char c) {
-    const bool has_it = rest.starts_with(c);
-    if (has_it) rest.remove_prefix(1);
-    return has_it;
-  };
-  const std::optional<std::int32_t> first = take_index(rest);
-  const std::optional<std::int32_t> last = first && take('-') ? take_index(rest) : first;
-  if (!last || *last < *first || !take(':')) return false;
-  of.first = *first;
-  of.last = *last;
-  return true;
 }
 
 bool take_prefix(std::string_view& rest, std::string_view prefix) {
@@ -59,9 +40,9 @@ bool take_prefix(std::string_view& rest, std::string_view prefix) {
 }
 
 bool read_entry(std::string_view entry, LayerOptions& options) {
-  OfBlocks<int> blocks;
-  if (!take_blocks(entry, blocks)) return false;
-  const auto& [first, last, nothing] = blocks;
+  const std::optional<IndexRange> blocks = take_index_range(entry);
+  if (!blocks) return false;
+  const auto& [first, last] = *blocks;
   if (take_prefix(entry, kRecomputePrefix)) {
     const std::optional<Recompute> value = recompute_from_text(entry);
     if (!value || value->kind == RecomputeKind::kBlocks) return false;

@@ -1,5 +1,6 @@
 #include "core/plan/plan.hpp"
 
+#include "core/base/check.hpp"
 #include "core/base/value_named.hpp"
 
 namespace meshwright {
@@ -32,6 +33,20 @@ Strategy strategy_of_block(const Strategy& strategy, int block) {
   }
   s.layer_options = {};
   return s;
+}
+
+ShareStart share_start_of(const Strategy& strategy, int data_rank) {
+  const std::int64_t most = microbatch_count(strategy);
+  if (strategy.batch_shares.empty()) return {0, data_rank * most * strategy.micro_batch};
+  std::int64_t before = 0;  // micro-batches of earlier ranks
+  for (const BatchShare& share : strategy.batch_shares) {
+    if (data_rank <= share.last)
+      return {most - share.microbatches,
+              (before + std::int64_t{data_rank - share.first} * share.microbatches) *
+                  strategy.micro_batch};
+    before += std::int64_t{share.last - share.first + 1} * share.microbatches;
+  }
+  MW_CHECK(false);
 }
 
 }  // namespace meshwright

@@ -12,6 +12,7 @@
 #include "core/base/ids.hpp"
 #include "core/cluster/cluster.hpp"
 #include "core/model/model_graph.hpp"
+#include "core/plan/batch_shares.hpp"
 #include "core/plan/data_parallelism.hpp"
 #include "core/plan/layer_options.hpp"
 #include "core/plan/model_parallelism.hpp"
@@ -50,6 +51,7 @@ struct Strategy {
   ModelParallelism model_parallelism = {};
   Precision precision = {};
   LayerOptions layer_options = {};
+  BatchShares batch_shares = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// True if the tensor ranks share the tokens of the block instead of its weights; see LayerOptions.
@@ -63,20 +65,30 @@ constexpr bool repeats_attention(const Strategy& s) {
   return s.recompute.kind == RecomputeKind::kSelective &&
          s.attention == AttentionAlgorithm::kStandard;
 }
-/// Micro-batches per replica and step; check_plan() ensures that the division is exact.
-constexpr std::int64_t microbatch_count(const Strategy& s) {
-  return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
+/// Micro-batches per step of a data-parallel rank, the most if they differ; check_plan() ensures
+/// that the division is exact. With unequal shares, a rank that runs fewer than these runs the last
+/// ones of the schedule.
+inline std::int64_t microbatch_count(const Strategy& s) {
+  return s.batch_shares.empty() ? s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data)
+                                : most_microbatches(s.batch_shares);
 }
+/// Where the share of a data-parallel rank begins.
+struct ShareStart {
+  std::int64_t microbatch = 0;  ///< its first one in the schedule
+  std::int64_t sequence = 0;    ///< of the global batch
+};
+ShareStart share_start_of(const Strategy& strategy, int data_rank);
 /// Parallel sizes above 1 and options of the axes beyond their defaults: how far a plan is from
 /// plain training on one device.
-constexpr int feature_count(const Strategy& s) {
+inline int feature_count(const Strategy& s) {
   int count = 0;
   for (const ParallelSize& size : kParallelSizes) count += s.degrees.*size.size > 1 ? 1 : 0;
   const DataParallelism& data = s.data_parallelism;
-  for (const bool used : {s.model_parallelism.tensor_overlap,
-                          s.model_parallelism.context != ContextAlgorithm::kAllGather,
-                          data.overlap_gather, data.shard_ranks > 0, !data.reshard_after_forward,
-                          data.offload_optimizer, data.buckets.rule != BucketRule::kNone})
+  for (const bool used :
+       {s.model_parallelism.tensor_overlap,
+        s.model_parallelism.context != ContextAlgorithm::kAllGather, data.overlap_gather,
+        data.shard_ranks > 0, !data.reshard_after_forward, data.offload_optimizer,
+        data.buckets.rule != BucketRule::kNone, !s.batch_shares.empty()})
     count += used ? 1 : 0;
   return count;
 }

@@ -42,6 +42,10 @@ std::string layer_options_text(const Strategy& s) {
   return s.layer_options.empty() ? "" : ", layers " + to_text(s.layer_options);
 }
 
+std::string batch_shares_text(const Strategy& s) {
+  return s.batch_shares.empty() ? "" : ", micro-batches " + to_text(s.batch_shares);
+}
+
 /// "fp8 (mxfp8, parameters in fp8), bf16 gradients".
 std::string precision_text(const Strategy& s) {
   const Precision& p = s.precision;
@@ -93,7 +97,7 @@ std::string options_text(const Strategy& s) {
   if (s.zero == 3 && d.prefetch != DataParallelism{}.prefetch)
     text += fmt::format(", prefetch {}", d.prefetch);
   if (s.zero == 3 && !d.reshard_after_forward) text += ", no reshard";
-  text += layer_options_text(s);
+  text += layer_options_text(s) + batch_shares_text(s);
   return text.empty() ? text : text.substr(std::string_view(", ").size());
 }
 
@@ -104,7 +108,8 @@ std::string strategy_text(const Strategy& s) {
   text += fmt::format(", micro-batch {}, recompute {}", s.micro_batch, to_text(s.recompute));
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
   if (s.zero == 3) text += fully_sharded_text(s);
-  text += data_parallelism_text(s) + model_parallelism_text(s) + layer_options_text(s);
+  text += data_parallelism_text(s) + model_parallelism_text(s) + layer_options_text(s) +
+          batch_shares_text(s);
   if (s.optimizer != OptimizerKind::kAdamW) text += fmt::format(", {}", name_of(s.optimizer));
   return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
 }

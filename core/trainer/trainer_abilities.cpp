@@ -47,6 +47,7 @@ constexpr PlanOption kPlanOptions[]{
     {"fp8-param-gather", [](const Plan& p) { return p.strategy.precision.fp8_parameters; }},
     {"bf16-end-layers", [](const Plan& p) { return p.strategy.precision.wide_blocks > 0; }},
     {"layer-options", [](const Plan& p) { return !p.strategy.layer_options.empty(); }},
+    {"batch-shares", [](const Plan& p) { return !p.strategy.batch_shares.empty(); }},
     {"stage-devices", [](const Plan& p) { return !p.device_of_stage.empty(); }}};
 
 constexpr std::array<std::string_view, 4> kZeroLevels{"0", "1", "2", "3"};

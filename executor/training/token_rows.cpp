@@ -6,8 +6,9 @@ namespace meshwright {
 
 TokenRows token_rows(const TokenText& text, const Strategy& s, const MicrobatchPlace& place) {
   TokenRows rows;
+  const ShareStart start_of_rank = share_start_of(s, place.data);
   rows.first_sequence =
-      (place.data * microbatch_count(s) + place.microbatch) * std::int64_t{s.micro_batch};
+      start_of_rank.sequence + (place.microbatch - start_of_rank.microbatch) * s.micro_batch;
   const std::int64_t tokens = text.size();
   for (std::int64_t b = 0; b < s.micro_batch; ++b) {
     const std::int64_t sequence = rows.first_sequence + b;

@@ -94,27 +94,37 @@ std::vector<Example> example_scenarios() {
 
 int microbatches(const Scenario& s) {
   const std::int64_t one = std::int64_t{s.strategy.micro_batch} * s.strategy.degrees.data;
-  return one < 1 ? 0 : static_cast<int>(s.strategy.global_batch / one);
+  return one < 1 ? 0 : static_cast<int>(microbatch_count(s.strategy));
 }
+
+namespace {
+
+/// Of every data-parallel rank alike.
+void share_batch(Strategy& s, int microbatches) {
+  s.batch_shares.clear();
+  s.global_batch = std::int64_t{microbatches} * s.micro_batch * s.degrees.data;
+}
+
+}  // namespace
 
 void set_microbatches(Scenario& s, int count) {
   if (count != microbatches(s) && !s.orders.empty()) {
     s.orders.clear();
     s.strategy.schedule = kDefaultSchedule;
   }
-  s.strategy.global_batch = std::int64_t{count} * s.strategy.micro_batch * s.strategy.degrees.data;
+  share_batch(s.strategy, count);
 }
 
 void set_data_degree(Scenario& s, int replicas) {
   const int count = microbatches(s);
   s.strategy.degrees.data = replicas;
-  s.strategy.global_batch = std::int64_t{count} * s.strategy.micro_batch * replicas;
+  share_batch(s.strategy, count);
 }
 
 void set_micro_batch(Scenario& s, int sequences) {
   const int count = microbatches(s);
   s.strategy.micro_batch = sequences;
-  s.strategy.global_batch = std::int64_t{count} * sequences * s.strategy.degrees.data;
+  share_batch(s.strategy, count);
 }
 
 void set_pipeline_degree(Scenario& s, int devices) {

@@ -105,6 +105,7 @@ std::vector<std::string> accelerate_refusals(const Plan& plan) {
     reasons.push_back(
         fmt::format("has no recomputation '{}'; it has none and full", to_text(s.recompute)));
   if (!s.layer_options.empty()) reasons.emplace_back("has no per-layer options");
+  if (!s.batch_shares.empty()) reasons.emplace_back("gives all ranks equal shares of the batch");
   if (s.data_parallelism.offload_optimizer) reasons.emplace_back("has no optimizer offload alone");
   if (s.data_parallelism.kind != DataParallelKind::kCollective)
     reasons.push_back(

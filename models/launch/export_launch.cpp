@@ -23,7 +23,7 @@ bool is_minor(const TrainerGap& gap) {
       return true;
     case Ability::kOptions:
       return gap.word != "stage-devices" && gap.word != "offload-optimizer" &&
-             gap.word != "shard-ranks" && gap.word != "layer-options";
+             gap.word != "shard-ranks" && gap.word != "layer-options" && gap.word != "batch-shares";
     default:
       return false;
   }

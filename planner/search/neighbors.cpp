@@ -7,6 +7,7 @@
 #include "core/schedule/schedule.hpp"
 #include "core/trainer/trainer_abilities.hpp"
 #include "planner/search/search.hpp"
+#include "planner/search/unequal_shares.hpp"
 
 namespace meshwright {
 namespace {
@@ -174,7 +175,12 @@ std::vector<ChangedStrategy> single_changes(const Strategy& base) {
 }
 
 std::vector<EvaluatedNeighbor> evaluate_neighbors(const TrainingJob& job) {
-  return evaluate_all(job, single_changes(job.plan.strategy));
+  const Strategy& base = job.plan.strategy;
+  std::vector<ChangedStrategy> changes = single_changes(base);
+  Strategy shared = base;
+  shared.batch_shares = balanced_shares(base, job.model, job.cluster, job.cost_model);
+  if (shared != base) changes.push_back({change_to_shares(shared), std::move(shared)});
+  return evaluate_all(job, changes);
 }
 
 std::vector<EvaluatedNeighbor> evaluate_changes_towards(const TrainingJob& job,

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "planner/search/candidate_costs.hpp"
+#include "planner/search/unequal_shares.hpp"
 #include "simulator/cost/mixed_cost_model.hpp"
 
 namespace meshwright {
@@ -163,6 +164,8 @@ class MergedRows {
     all.gap = proved_ ? 0 : 1;
     if (!proved_ || !merged_.plans.empty()) merged_.infeasible.reset();
     if (merged_.plans.empty()) return std::move(merged_);
+    const Strategy& first = merged_.plans.front().plan.strategy;
+    if (!first.batch_shares.empty()) all.refined_by = {change_to_shares(first)};
     const Ticks best = step_of(merged_.plans.front());
     if (!proved_) all.gap = bound_ && *bound_ < best ? ratio(best - *bound_, best) : 0;
     return std::move(merged_);
@@ -303,7 +306,11 @@ SearchResult search_node_selections(const ModelGraph& model, const Cluster& clus
     const SelectedCosts costs(cluster, cost_model, part);
     Goal on_part = goal;
     on_part.gpus = std::min(goal.gpus, device_count(part));
-    return search(model, part, costs.model(), on_part, fixed, in_order);
+    SearchOptions once = in_order;
+    // With replicas on one type of node each, the order does not matter.
+    once.tries_shares =
+        in_order.tries_shares && std::ranges::is_sorted(nodes, {}, &NodeGroup::node);
+    return search(model, part, costs.model(), on_part, fixed, once);
   };
   std::vector<Nodes> selections = node_selections(cluster, goal.gpus);
   std::ranges::stable_sort(selections, std::greater(), [&](const Nodes& nodes) {

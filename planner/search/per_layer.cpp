@@ -17,6 +17,7 @@
 #include "planner/search/neighbors.hpp"
 #include "planner/search/priced_options.hpp"
 #include "planner/search/refinement.hpp"
+#include "planner/search/tried_plan.hpp"
 #include "simulator/predict/predict.hpp"
 
 namespace meshwright {
@@ -217,13 +218,9 @@ std::vector<Plan> neighbors_of(const RankedPlan& best, const SearchJob& job) {
     if (s.schedule == kSynthesizedSchedule || s.recompute != uniform.recompute ||
         (is_other_schedule && s.degrees.pipeline == 1))
       continue;
-    try {
-      Plan plan = complete_plan(s, job.model, job.cluster, job.cost_model);
-      if (step_bound_of(plan, job) < best.evaluation.step_time)
-        neighbors.push_back(std::move(plan));
-    } catch (const InputError&) {
-      continue;  // not a valid plan
-    }
+    std::optional<Plan> plan = completed_plan(s, job);
+    if (plan && step_bound_of(*plan, job) < best.evaluation.step_time)
+      neighbors.push_back(std::move(*plan));
   }
   return neighbors;
 }

@@ -10,21 +10,16 @@
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/lowering/lower.hpp"
 #include "core/plan/job_groups.hpp"
-#include "core/plan/placement.hpp"
 #include "core/trainer/trainer_abilities.hpp"
 #include "planner/parallel/parallel_for.hpp"
-#include "planner/search/bounds.hpp"
 #include "planner/search/explain.hpp"
-#include "planner/search/layer_times.hpp"
-#include "planner/search/memory_screen.hpp"
 #include "planner/search/neighbors.hpp"
 #include "planner/search/plan_rank.hpp"
 #include "planner/search/space.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
-#include "simulator/engine/simulate.hpp"
+#include "planner/search/tried_plan.hpp"
 #include "simulator/predict/predict.hpp"
 
 namespace meshwright {
@@ -65,7 +60,7 @@ class Changes {
     for (const ChangedStrategy& single : single_changes(base_.strategy))
       if (single.strategy.schedule != kSynthesizedSchedule && is_allowed(single.strategy) &&
           !was_searched(single.strategy))
-        if (std::optional<Plan> plan = with_stages(single.strategy))
+        if (std::optional<Plan> plan = completed_plan(single.strategy, job_))
           changes_.push_back({single.change, std::move(*plan)});
     return std::move(changes_);
   }
@@ -77,15 +72,6 @@ class Changes {
 
   bool was_searched(const Strategy& strategy) const {
     return searched_ != nullptr && choice_outside(strategy, *searched_, job_.fixed).empty();
-  }
-
-  /// nullopt: the strategy is not valid.
-  std::optional<Plan> with_stages(const Strategy& strategy) const {
-    try {
-      return complete_plan(strategy, job_.model, job_.cluster, job_.cost_model);
-    } catch (const InputError&) {
-      return std::nullopt;
-    }
   }
 
   template <class Edit>
@@ -160,23 +146,6 @@ class Changes {
   std::vector<ChangedPlan> changes_;
 };
 
-bool is_worthwhile(Ticks before, Ticks after, double gain = kWorthwhileGain) {
-  return ratio(before - after, before) > gain;
-}
-
-/// nullopt: the plan is not valid, the trainer cannot run it, it does not fit, or it is not faster
-/// than `limit`.
-std::optional<Ticks> step_time_of(const Plan& plan, const SearchJob& job, Ticks limit) {
-  if (job.fixed.trainer && !can_run(job.fixed.trainer->abilities, plan)) return std::nullopt;
-  if (!check_plan(plan, job.model, job.cluster).empty()) return std::nullopt;
-  if (step_bound_of(plan, job) >= limit) return std::nullopt;
-  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model.memory()});
-  if (shortfall_of(graph, job_facts(plan.strategy, job.model, job.cluster))) return std::nullopt;
-  thread_local SimulatedTimes times;  // reuses its memory
-  simulate(graph, price_works(graph.parts, graph.works, job.cost_model), times);
-  return makespan(times);
-}
-
 /// The fastest of the changes, if it is worthwhile.
 std::optional<ChangedPlan> fastest_change(std::vector<ChangedPlan> changes, const SearchJob& job,
                                           Ticks step_time) {
@@ -186,7 +155,7 @@ std::optional<ChangedPlan> fastest_change(std::vector<ChangedPlan> changes, cons
   std::optional<std::size_t> fastest;
   for (std::size_t i = 0; i < changes.size(); ++i)
     if (times[i] && (!fastest || *times[i] < *times[*fastest])) fastest = i;
-  if (!fastest || !is_worthwhile(step_time, *times[*fastest])) return std::nullopt;
+  if (!fastest || !is_worthwhile(step_time, *times[*fastest], kWorthwhileGain)) return std::nullopt;
   return std::move(changes[*fastest]);
 }
 
@@ -213,19 +182,6 @@ std::optional<RankedPlan> with_synthesized_order(const RankedPlan& best, const S
 }
 
 }  // namespace
-
-Ticks step_bound_of(const Plan& plan, const SearchJob& job) {
-  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
-  if (!is_homogeneous(job.cluster) || rule == nullptr || rule->output_barriers > 0) return {};
-  const Placement placement = placement_of(plan);
-  const std::vector<PassTimes> parts =
-      stage_passes(layer_costs(plan.strategy, job.model, job.cluster, job.cost_model).passes,
-                   plan.blocks_per_stage, plan.strategy.recompute);
-  StepEndTimes no_end;
-  no_end.reduction.assign(static_cast<std::size_t>(placement.devices), Ticks());
-  return step_bound(placement, parts, microbatch_count(plan.strategy), /*splits_backward=*/true,
-                    no_end);
-}
 
 void refine_best_plan(SearchResult& result, const SearchJob& job, const SearchOptions& options) {
   if (result.plans.empty()) return;

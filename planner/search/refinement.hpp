@@ -13,10 +13,6 @@ namespace meshwright {
 /// less common plan. Long synthesized orders have to gain more.
 inline constexpr double kWorthwhileGain = 1e-3;
 
-/// Lower bound of the step time of a valid plan, from the times of its stages without messages and
-/// the end of the step. 0 where the times of stages are not those of their layers.
-Ticks step_bound_of(const Plan& plan, const SearchJob& job);
-
 /// Replaces plan 1 by a faster one while a change makes it faster, and lists the changes in the
 /// certificate. Keeps fixed choices, and what the trainer can run. Not for plans on selected nodes.
 /// The result does not depend on the number of threads.

@@ -20,6 +20,7 @@
 #include "planner/search/state_bound.hpp"
 #include "planner/search/synthesized_plan.hpp"
 #include "planner/search/trainer_choices.hpp"
+#include "planner/search/unequal_shares.hpp"
 #include "simulator/predict/predict.hpp"
 
 namespace meshwright {
@@ -486,6 +487,7 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
     synthesize_best_rows(result, model, cluster, cost_model, job.threads);
   } else {
     result = search_named_schedules(job, sane);
+    if (sane.tries_shares && !is_homogeneous(cluster)) try_unequal_shares(result, job, sane);
     if (sane.refines) refine_best_plan(result, job, sane);
   }
   if (!sane.per_layer) return result;

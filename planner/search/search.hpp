@@ -95,6 +95,8 @@ struct SearchOptions {
   bool selects_nodes = false;
   /// Improves plan 1 by single changes that are not in the searched space (refinement.hpp).
   bool refines = false;
+  /// On heterogeneous clusters, also tries unequal shares of the batch (unequal_shares.hpp).
+  bool tries_shares = false;
   /// Gives every row the fastest options per layer (per_layer.hpp).
   bool per_layer = false;
   /// Prices that searches of the same job on parts of one cluster share (candidate_costs.hpp).

@@ -33,6 +33,8 @@ class ColorRefinement {
       : order_(all.folded, all.replicas),
         flows_(flows),
         replicas_(static_cast<std::size_t>(all.replicas)) {
+    for (std::size_t r = 0; r < all.shares.share_of.size(); ++r)
+      replicas_[r] = mixed(static_cast<Color>(all.shares.share_of[r]));
     for (std::size_t r = 0; r < slowness.size(); ++r) {
       Color& color = replicas_[r % replicas_.size()];
       color = mixed(color, color_of(slowness[r]));

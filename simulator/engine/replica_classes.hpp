@@ -1,11 +1,11 @@
 /// Replicas that have the same times because nothing tells them apart, and what they share.
 ///
-/// Classes start from the slowness of the ranks. They are split by the classes of the replicas that
-/// collectives join and of the links in use, and classes of links by capacity and by the classes of
-/// the flows on them, until nothing changes (color refinement; Weisfeiler and Leman 1968;
-/// Paige and Tarjan, SIAM J. Comput. 16, 1987). Then any two links of a class carry equal numbers
-/// of flows of every class, so max-min fair sharing treats the members of a class alike, whenever
-/// they start. Classes are told apart by hashes of 64 bits.
+/// Classes start from the slowness of the ranks and their shares of the batch. They are split by
+/// the classes of the replicas that collectives join and of the links in use, and classes of links
+/// by capacity and by the classes of the flows on them, until nothing changes (color refinement;
+/// Weisfeiler and Leman 1968; Paige and Tarjan, SIAM J. Comput. 16, 1987). Then any two links of a
+/// class carry equal numbers of flows of every class, so max-min fair sharing treats the members of
+/// a class alike, whenever they start. Classes are told apart by hashes of 64 bits.
 #pragma once
 
 #include <cstdint>

@@ -111,10 +111,7 @@ Prediction predict(const TrainingJob& job, const PricedReplicas& priced,
 }
 
 SimulatedStep step_of_all_ranks(const PricedReplicas& priced, const SimulatedReplicas& simulated) {
-  SimulatedStep step{unfold(priced.all.folded, priced.all.replicas), priced.prices,
-                     times_of_all_ranks(priced.all, simulated)};
-  step.graph.ranks = priced.all.ranks;
-  return step;
+  return {graph_of_all_ranks(priced.all), priced.prices, times_of_all_ranks(priced.all, simulated)};
 }
 
 Prediction predict(const TrainingJob& job) {

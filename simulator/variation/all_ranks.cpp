@@ -54,6 +54,18 @@ TaskTimes times_of_all_ranks(const ReplicatedGraph& all, const SimulatedReplicas
     const auto of_class = static_cast<std::size_t>(simulated.classes.class_of[r]);
     return static_cast<std::size_t>(simulated.graph.task_of[t * classes + of_class]);
   };
+  if (!all.shares.empty()) {
+    const ClassGraph every = graph_of_replicas(all);
+    times.start.resize(every.graph.tasks.size());
+    times.end.resize(every.graph.tasks.size());
+    for (std::size_t t = 0; t < folded.tasks.size(); ++t)
+      for (std::size_t r = 0; r < replicas; ++r)
+        if (const std::int32_t place = every.task_of[t * replicas + r]; place >= 0) {
+          times.start[static_cast<std::size_t>(place)] = simulated.times.start[copy_of(t, r)];
+          times.end[static_cast<std::size_t>(place)] = simulated.times.end[copy_of(t, r)];
+        }
+    return times;
+  }
   std::vector<Ticks> starts(replicas), ends(replicas);
   for (std::size_t t = 0; t < folded.tasks.size(); ++t) {
     for (std::size_t r = 0; r < replicas; ++r) {

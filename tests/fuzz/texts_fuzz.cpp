@@ -1,6 +1,7 @@
 /// Any text as the value of an option or key: rejected, or written again as a text that means the
 /// same. The first byte selects the kind of value.
 #include "core/base/parse_quantity.hpp"
+#include "core/plan/batch_shares.hpp"
 #include "core/plan/data_parallelism.hpp"
 #include "core/plan/layer_options.hpp"
 #include "core/plan/model_parallelism.hpp"
@@ -30,7 +31,7 @@ void write_again(Quantity value, Quantity (*read)(std::string_view, std::string_
 void read(std::string_view input) {
   if (input.empty()) return;
   const std::string_view text = input.substr(1);
-  switch (static_cast<unsigned char>(input[0]) % 10) {
+  switch (static_cast<unsigned char>(input[0]) % 11) {
     case 0: {
       const std::vector<Action> order = order_from_text(text);
       MW_CHECK(order_from_text(to_text(order)) == order);
@@ -60,8 +61,11 @@ void read(std::string_view input) {
     case 8:
       write_again(parse_flop_rate(text, "input"), parse_flop_rate);
       break;
-    default:
+    case 9:
       write_again(text, layer_options_from_text);
+      break;
+    default:
+      write_again(text, batch_shares_from_text);
   }
 }
 

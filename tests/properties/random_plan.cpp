@@ -10,6 +10,7 @@
 
 #include "core/operators/recompute_operators.hpp"
 #include "core/plan/placement.hpp"
+#include "core/plan/plan_numbers.hpp"
 #include "core/plan/strategy_text.hpp"
 #include "core/plan/weight_versions.hpp"
 
@@ -41,6 +42,7 @@ class PlanDraw {
     if (limits_.has_senseless_numbers && choices_.one_in(4)) spoil_a_number();
     draw_stages();
     if (choices_.one_in(10)) draw_layer_options();
+    if (choices_.one_in(10)) draw_batch_shares();
     return std::move(plan_);
   }
 
@@ -121,6 +123,24 @@ class PlanDraw {
         options.reshard_after_forward.push_back({block, last, choices_.one_in(2)});
       block = last;
     }
+  }
+
+  /// Of every data-parallel rank, up to the micro-batches of the schedule.
+  void draw_batch_shares() {
+    const int data = s_.degrees.data;
+    if (std::min(data, s_.micro_batch) < 1 || data > limits_.ranks) return;
+    std::vector<int> counts(static_cast<std::size_t>(data), microbatches_);
+    for (std::size_t i = 1; i < counts.size(); ++i)
+      if (choices_.one_in(2)) counts[i] = choices_.between(1, microbatches_);
+    s_.batch_shares = shares_of(counts);
+    s_.global_batch = saturating_product({total_microbatches(s_.batch_shares), s_.micro_batch});
+    if (choices_.one_in(8)) return;
+    s_.zero = std::min(s_.zero, 1);
+    s_.degrees.expert = 1;
+    s_.degrees.expert_tensor = std::min(s_.degrees.expert_tensor, s_.degrees.tensor);
+    s_.data_parallelism.kind = DataParallelKind::kCollective;
+    s_.data_parallelism.overlap_gather = false;
+    s_.data_parallelism.shard_ranks = 0;
   }
 
   void draw_data_parallelism() {

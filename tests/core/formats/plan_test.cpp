@@ -80,6 +80,16 @@ TEST(PlanFile, KeepsOptionsOfTheModelAxes) {
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
 }
 
+TEST(PlanFile, KeepsOptionsOfLayersAndDataRanks) {
+  PlanFile file = small_file();
+  file.predicted.reset();
+  file.plan.strategy.layer_options = *layer_options_from_text("0-1:recompute=full+2:tp=1");
+  file.plan.strategy.batch_shares = *batch_shares_from_text("0-1:12+2:4");
+  EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
+  EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"batch_shares\": \"0-1\", \"tp\": 8")),
+              HasSubstr("invalid value '0-1'"));
+}
+
 TEST(PlanFile, KeepsThePrecision) {
   PlanFile file = small_file();
   file.predicted.reset();

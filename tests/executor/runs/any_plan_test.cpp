@@ -50,6 +50,8 @@ AnyPlan draw(Draws& draws) {
     s.layer_options = *layer_options_from_text(
         draws.one_of({"1-2:recompute=full", "0:recompute=selective+3:recompute=none",
                       "0-3:recompute=none", "1-2:tp=1", "0-1:tp=1+1-2:recompute=full"}));
+  if (d.data == 2 && s.micro_batch == 1 && draws.one_of({true, false}))
+    s.batch_shares = *batch_shares_from_text(draws.one_of({"0:5+1:3", "0:1+1:7"}));
   s.attention = draws.one_of({AttentionAlgorithm::kFlash, AttentionAlgorithm::kStandard});
   ModelParallelism& m = s.model_parallelism;
   m.context = draws.one_of(

@@ -94,6 +94,11 @@ inline std::string plan_name(const testing::TestParamInfo<NamedPlan>& plan) {
 }
 
 inline void use_data(Strategy& s, int ranks, int zero) { s.degrees.data = ranks, s.zero = zero; }
+/// Data-parallel ranks with unequal shares of the batch.
+inline void use_shares(Strategy& s, std::string_view shares) {
+  s.batch_shares = *batch_shares_from_text(shares);
+  s.degrees.data = s.batch_shares.back().last + 1;
+}
 inline void use_pipeline(Strategy& s, int stages, std::string_view schedule, int chunks = 1) {
   s.degrees.pipeline = stages, s.degrees.chunks = chunks, s.schedule = schedule;
 }

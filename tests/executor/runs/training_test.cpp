@@ -45,6 +45,18 @@ std::vector<NamedPlan> cases() {
       {"gpt_recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
       {"gpt_all", kGpt,
        [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2; }},
+      {"gpt_data_2_shares", kGpt, [](S s) { use_shares(s, "0:6+1:2"); }},
+      {"gpt_data_3_shares_buckets", kGpt,
+       [](S s) {
+         use_shares(s, "0:5+1:1+2:2");
+         s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
+       }},
+      {"gpt_data_2_shares_zero_1_pipeline_2_zb_h1", kGpt,
+       [](S s) { use_shares(s, "0:2+1:6"), s.zero = 1, use_pipeline(s, 2, "zb-h1"); }},
+      {"gpt_data_2_shares_interleaved", kGpt,
+       [](S s) { use_shares(s, "0:6+1:2"), use_pipeline(s, 2, "interleaved-1f1b", 2); }},
+      {"llama_data_2_shares_tensor_2_sequence", kLlama,
+       [](S s) { use_shares(s, "0:3+1:1"), use_sequence_parallel(s, 2), s.micro_batch = 2; }},
       {"llama_tensor_2", kLlama, [](S s) { s.degrees.tensor = 2; }},
       {"llama_tensor_2_sequence", kLlama, [](S s) { use_sequence_parallel(s, 2); }},
       {"llama_zb_v_tensor_2_sequence", kLlama,
@@ -172,6 +184,16 @@ TEST(Training, IsBitwiseReproducible) {
   strategy.degrees.pipeline = 2;
   const TrainingRun first = run_plan(kLlama, strategy), second = run_plan(kLlama, strategy);
   expect_bitwise_same_run(first, second);
+}
+
+// The two holders of a tied table add up its gradients of four ranks in the same order, so that it
+// does not matter which of them is read.
+TEST(Training, KeepsTiedTablesEqual) {
+  Strategy strategy = base();
+  use_data(strategy, 4, 1);
+  strategy.degrees.pipeline = 2;
+  const TrainingRun first = run_plan(kGpt, strategy);
+  for (int again = 0; again < 3; ++again) expect_bitwise_same_run(first, run_plan(kGpt, strategy));
 }
 
 /// bf16 has 8 bits of significand: another summation order changes a logit by about 2^-9, and the

@@ -20,6 +20,18 @@ TEST(Scenario, KeepsItsMicrobatchesWhenReplicasChange) {
   EXPECT_EQ(s.strategy.global_batch, 192);
 }
 
+// 2 x 20 + 2 x 4 = 48 micro-batches; equal ranks have 20 each.
+TEST(Scenario, SharesTheBatchEquallyWhenItChanges) {
+  Scenario s = default_scenario();
+  set_data_degree(s, 4);
+  s.strategy.batch_shares = *batch_shares_from_text("0-1:20+2-3:4");
+  s.strategy.global_batch = 48;
+  EXPECT_EQ(microbatches(s), 20);
+  set_micro_batch(s, 2);
+  EXPECT_TRUE(s.strategy.batch_shares.empty());
+  EXPECT_EQ(s.strategy.global_batch, 160);
+}
+
 TEST(Scenario, AdoptsTheChunksRequiredByASchedule) {
   Scenario s = default_scenario();
   set_schedule(s, "zb-v");

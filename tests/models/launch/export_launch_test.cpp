@@ -60,6 +60,15 @@ TEST(ExportLaunch, RefusesOptionsOfSingleLayers) {
               ElementsAre("accelerate 1.15.0 has no per-layer options"));
 }
 
+TEST(ExportLaunch, RefusesUnequalSharesOfTheBatch) {
+  Plan plan = plan_of_64(1, 1);
+  plan.strategy.batch_shares = *batch_shares_from_text("0-7:12+8-15:4");
+  for (const std::string word : {"megatron", "torchtitan", "deepspeed"})
+    EXPECT_THAT(refusals(word, plan), testing::Contains(HasSubstr("--batch-shares"))) << word;
+  EXPECT_THAT(refusals("accelerate", plan),
+              testing::Contains("accelerate 1.15.0 gives all ranks equal shares of the batch"));
+}
+
 TEST(ExportLaunch, WritesEveryFormat) {
   const LaunchJob pipelined = job_of(plan_of_64());
   for (const std::string word : {"megatron", "megatron-bridge", "slurm"})
