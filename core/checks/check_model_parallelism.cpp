@@ -160,7 +160,7 @@ class ModelParallelismChecks {
 
   void check_order() {
     const RankStrides strides = strides_of(degrees_, options_.order);
-    if (strides.pipeline != strides.expert_pipeline)
+    if (traits_.experts && strides.pipeline != strides.expert_pipeline)
       report("rank-order",
              fmt::format("'{}' puts neighboring stages {} ranks apart for dense layers but {} for "
                          "expert layers",

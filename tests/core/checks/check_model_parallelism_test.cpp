@@ -172,6 +172,7 @@ TEST(CheckModelParallelism, RejectsInvalidRankOrders) {
   const ParallelDegrees all{.data = 2, .pipeline = 2, .context = 2, .tensor = 2};
   EXPECT_EQ(order(all, dense, "dp-cp-ep-tp-pp"), "");
   EXPECT_EQ(order(all, dense, "pp-tp-cp-ep-dp"), "");
+  EXPECT_EQ(order(all, dense, "tp-cp-ep-pp-dp"), "") << "there are no expert layers";
   EXPECT_EQ(order(all, dense, "cp-tp-ep-dp-pp"),
             "--rank-order: 'cp-tp-ep-dp-pp' puts tp between cp and dp, which share parameters");
   EXPECT_EQ(order({.data = 4, .pipeline = 2, .tensor = 2, .expert = 4}, mixture(kBlocks),

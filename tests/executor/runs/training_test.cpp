@@ -45,6 +45,11 @@ std::vector<NamedPlan> cases() {
       {"gpt_recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }},
       {"gpt_all", kGpt,
        [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2; }},
+      {"gpt_all_pipeline_before_data", kGpt,
+       [](S s) {
+         s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2;
+         s.model_parallelism.order = *rank_order_from_text("tp-cp-ep-pp-dp");
+       }},
       {"gpt_data_2_shares", kGpt, [](S s) { use_shares(s, "0:6+1:2"); }},
       {"gpt_data_3_shares_buckets", kGpt,
        [](S s) {
