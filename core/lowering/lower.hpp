@@ -91,6 +91,11 @@ struct LoweredStages {
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                            const TrainerMemory& memory = {});
 
+/// What a rank sends to the next stage in a forward pass, and receives in a backward pass, if this
+/// is the last layer of its stage.
+Bytes message_bytes(const Strategy& strategy, const ModelGraph& model, LayerId last,
+                    const TrainerMemory& memory);
+
 /// The passes of a layer class, as indices in a list of parts; `recompute` is -1 if the class has
 /// none.
 struct LayerParts {

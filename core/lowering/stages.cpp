@@ -64,15 +64,33 @@ bool is_wide_block(const ModelGraph& model, LayerId layer, const Strategy& strat
   return block < wide || block >= block_count(model) - wide;
 }
 
+namespace {
+
+Bytes output_bytes(const Strategy& strategy, const ModelGraph& model, LayerId layer) {
+  const ShardShape shard = shard_shape_of(strategy);
+  return stored_element(shard.dtype) *
+         (local_tokens(shard).cut * model.layers[layer.index()].output_width);
+}
+
+/// Of a message; each tensor rank sends one.
+int slices_of_message(const Strategy& strategy, const TrainerMemory& memory) {
+  return memory.sends_slices && !strategy.sequence_parallel ? strategy.degrees.tensor : 1;
+}
+
+}  // namespace
+
 Bytes output_bytes(const LoweringContext& context, LayerId layer) {
-  const ShardShape shard = shard_shape_of(context.strategy);
-  const std::int64_t width = context.model.layers[layer.index()].output_width;
-  return stored_element(shard.dtype) * (local_tokens(shard).cut * width);
+  return output_bytes(context.strategy, context.model, layer);
+}
+
+Bytes message_bytes(const Strategy& strategy, const ModelGraph& model, LayerId last,
+                    const TrainerMemory& memory) {
+  return Bytes(divide_up(output_bytes(strategy, model, last).value,
+                         slices_of_message(strategy, memory)));
 }
 
 void cut_stages(LoweringContext& context) {
-  if (context.options.memory.sends_slices && !context.strategy.sequence_parallel)
-    context.message_slices = context.strategy.degrees.tensor;
+  context.message_slices = slices_of_message(context.strategy, context.options.memory);
   context.placement = placement_of(context.plan);
   context.groups = job_groups_of(context.strategy, context.cluster);
   context.variants.push_back({.strategy = context.strategy});

@@ -31,6 +31,9 @@ class OrderedPasses {
     for (std::size_t r = 0; r < routes.size(); ++r)
       for (std::size_t i = 0; i < routes[r].size(); ++i)
         place_[r * stages_ + routes[r][i].index()] = i;
+    order_.sender.assign(stages_ * kPassKinds, -1);
+    for (const std::vector<StageId>& route : routes)
+      for (std::size_t i = 0; i + 1 < route.size(); ++i) list_messages(route[i], route[i + 1]);
     for (int mb = 0; mb < schedule.microbatch_count; ++mb)
       activation_[cell(route_of(MicrobatchId(mb)).front(), MicrobatchId(mb))] = 0;
   }
@@ -64,6 +67,19 @@ class OrderedPasses {
     return true;
   }
 
+  void list_messages(StageId from, StageId to) {
+    const std::vector<PipelineRankId>& devices = schedule_.placement.device_of_stage;
+    if (devices[from.index()] == devices[to.index()]) return;
+    const auto sender_to = [&](StageId stage, Pass pass) -> std::int32_t& {
+      return order_.sender[kind_of(stage, pass)];
+    };
+    sender_to(to, Pass::kForward) = from.value;
+    sender_to(from, Pass::kBackward) = sender_to(from, Pass::kBackwardInput) = to.value;
+  }
+  static std::size_t kind_of(StageId stage, Pass pass) {
+    return stage.index() * kPassKinds + static_cast<std::size_t>(pass);
+  }
+
   bool try_pass(std::size_t device, const Action& action) {
     const std::size_t at = cell(action.stage, action.microbatch);
     const bool is_weight = action.pass == Pass::kBackwardWeight;  // its I ran before, here
@@ -71,11 +87,10 @@ class OrderedPasses {
                                : action.pass == Pass::kForward ? activation_[at]
                                                                : gradient_[at];
     if (input == kNotYet) return false;
-    const std::size_t kind =
-        action.stage.index() * kPassKinds + static_cast<std::size_t>(action.pass);
-    order_.steps.push_back({.input = input,
-                            .device = static_cast<std::uint16_t>(device),
-                            .duration = static_cast<std::uint16_t>(kind)});
+    order_.steps.push_back(
+        {.input = input,
+         .device = static_cast<std::uint16_t>(device),
+         .duration = static_cast<std::uint16_t>(kind_of(action.stage, action.pass))});
     if (!is_weight) hand_on(action, static_cast<std::int32_t>(order_.steps.size()));
     return true;
   }
@@ -128,12 +143,18 @@ Ticks makespan_of(const PassOrder& order, const StageTimes& times, std::vector<T
          {times.forward[s], times.backward_input[s] + times.backward_weight[s],
           times.backward_input[s], times.backward_weight[s]})
       durations.push_back(duration);
+  std::vector<Ticks> delays(order.sender.size());
+  for (std::size_t kind = 0; kind < delays.size(); ++kind)
+    if (order.sender[kind] >= 0)
+      delays[kind] =
+          latency_between(times, StageId(order.sender[kind]), StageId(kind / kPassKinds));
   std::vector<Ticks> free(static_cast<std::size_t>(order.devices));
   ends.resize(order.steps.size() + 1);
   ends.front() = Ticks();
   for (std::size_t i = 0; i < order.steps.size(); ++i) {
     const PassOrder::Step& step = order.steps[i];
-    const Ticks start = std::max(free[step.device], ends[static_cast<std::size_t>(step.input)]);
+    const Ticks arrival = ends[static_cast<std::size_t>(step.input)] + delays[step.duration];
+    const Ticks start = std::max(free[step.device], arrival);
     free[step.device] = ends[i + 1] = start + durations[step.duration];
   }
   return *std::ranges::max_element(free);

@@ -19,6 +19,8 @@ struct PassOrder {
     std::uint16_t duration = 0;  ///< index of its kind: 4 stage + F, B, I, W
   };
   std::vector<Step> steps;
+  /// By kind of pass: the stage on another device whose output it needs; -1: none.
+  std::vector<std::int32_t> sender;
   int devices = 1, stages = 1;
 };
 
@@ -26,7 +28,7 @@ struct PassOrder {
 /// stages. The schedule must be valid. O(passes).
 std::optional<PassOrder> pass_order_of(const Schedule& schedule);
 
-/// ScheduleTiming::makespan with free messages. `ends` is scratch memory. O(passes).
+/// ScheduleTiming::makespan; links are never busy (StageTimes::link_occupancy). `ends` is scratch memory. O(passes).
 Ticks makespan_of(const PassOrder& order, const StageTimes& times, std::vector<Ticks>& ends);
 
 }  // namespace meshwright

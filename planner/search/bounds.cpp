@@ -119,6 +119,7 @@ struct GathersFound {
   std::pair<std::int32_t, std::int32_t> unit;  ///< of the last gather: micro-batch, task before it
   Ticks of_unit, of_largest_unit;
   Stream stream = Stream::kData;
+  std::int32_t part = 0;
 
   void add(const TaskGraph& graph, std::size_t i, Ticks duration) {
     const Task& task = graph.tasks[i];
@@ -129,6 +130,7 @@ struct GathersFound {
     of_largest_unit = std::max(of_largest_unit, of_unit);
     works[task.work.value] = duration;
     stream = task.stream;
+    part = graph.works[task.work.index()].collective.parameters.part;
   }
   Ticks of_pass() const {
     Ticks sum;
@@ -140,7 +142,7 @@ struct GathersFound {
 }  // namespace
 
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                            bool gathers_twice, std::int64_t first_counted) {
+                            CountedGathers counted, std::int64_t first_counted) {
   std::map<std::pair<std::size_t, std::int16_t>, GathersFound> gathers;  // by rank and stage
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::int32_t> last_pass(ranks, -1);
@@ -181,14 +183,20 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
     const auto first = stream_times.begin() + static_cast<std::ptrdiff_t>(r * kStreamCount);
     times.reductions.push_back(*std::max_element(first, first + kStreamCount));
   }
-  if (!gathers_twice) return times;
+  if (counted == CountedGathers::kNone) return times;
+  std::int32_t last_part = 0;
+  for (const auto& [place, found] : gathers) last_part = std::max(last_part, found.part);
   times.beside_gathers.assign(ranks, Ticks());
   for (const auto& [place, found] : gathers) {
     const auto& [rank, stage] = place;
+    Ticks pass = found.of_pass();
+    if (counted == CountedGathers::kWithoutEnds)
+      for (const std::int32_t end : {0, last_part})
+        if (found.part == end) pass = std::max(Ticks(), pass - found.of_largest_unit);
     times.gathers.push_back({.rank = rank,
                              .stage = StageId(stage),
-                             .pass = found.of_pass(),
-                             .largest_unit = found.of_largest_unit});
+                             .pass = pass,
+                             .largest_unit = std::min(pass, found.of_largest_unit)});
     times.beside_gathers[rank] =
         stream_times[rank * kStreamCount + static_cast<std::size_t>(found.stream)];
   }
@@ -197,23 +205,26 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
 
 Ticks time_with_gathers(const StepEndTimes& end, const Schedule& schedule) {
   struct Passes {
-    std::int64_t count = 0, after_itself = 0;
+    std::int64_t count = 0, turns = 0, repeats = 0;  ///< after a pass of the stage, by direction
   };
   std::vector<Passes> of_stage(schedule.placement.device_of_stage.size());
   for (const std::vector<Action>& order : schedule.orders) {
-    StageId last{-1};
+    const Action* last = nullptr;
     for (const Action& action : order) {
       if (action.pass == Pass::kBackwardWeight) continue;  // needs no parameters
       Passes& passes = of_stage[action.stage.index()];
       ++passes.count;
-      if (action.stage == last) ++passes.after_itself;
-      last = action.stage;
+      if (last != nullptr && action.stage == last->stage)
+        ++((action.pass == Pass::kForward) == (last->pass == Pass::kForward) ? passes.repeats
+                                                                             : passes.turns);
+      last = &action;
     }
   }
   std::vector<Ticks> ranks = end.beside_gathers;
   for (const StepEndTimes::StageGathers& gathers : end.gathers) {
     const Passes& passes = of_stage[gathers.stage.index()];
-    ranks[gathers.rank] += gathers.pass * passes.count - gathers.largest_unit * passes.after_itself;
+    const std::int64_t kept = passes.turns + (gathers.has_one_unit() ? passes.repeats : 0);
+    ranks[gathers.rank] += gathers.pass * passes.count - gathers.largest_unit * kept;
   }
   return ranks.empty() ? Ticks() : *std::max_element(ranks.begin(), ranks.end());
 }

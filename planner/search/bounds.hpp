@@ -1,6 +1,7 @@
 /// Lower bounds of the simulated step time and peak memory of a candidate.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct StepEndTimes {
   /// passes, without `gathers`.
   Ticks communication;
   /// Parameter gathers of the passes of one stage. A pass may start with the unit that the pass
-  /// before it ended with and that is still gathered.
+  /// before it ended with and that is still gathered: if it goes the other way, or if the stage has
+  /// one unit only.
   struct StageGathers {
     std::size_t rank = 0;
     StageId stage;
     Ticks pass, largest_unit;  ///< all units; the one that takes longest
+    bool has_one_unit() const { return largest_unit == pass; }
     friend bool operator==(const StageGathers&, const StageGathers&) = default;
   };
   std::vector<StageGathers> gathers = {};
@@ -41,11 +44,13 @@ struct StepEndTimes {
 };
 
 /// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
-/// `gathers_twice`: parameters are gathered for both passes of every micro-batch (ZeRO 3 with
-/// resharding, at most one unit ahead); otherwise gathers are not counted. The other collectives of
+/// Gathers are counted if parameters are gathered for both passes of every micro-batch (ZeRO 3 with
+/// resharding, at most one unit ahead), with or without the embedding and the head. The other collectives of
 /// micro-batches before `first_counted` are left out, as in a graph with so many fewer.
+enum class CountedGathers : std::uint8_t { kNone, kWithoutEnds, kAll };
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                            bool gathers_twice = false, std::int64_t first_counted = 0);
+                            CountedGathers counted = CountedGathers::kNone,
+                            std::int64_t first_counted = 0);
 
 /// Lower bound of the time that the gathers and the other collectives of their stream take on the
 /// rank with the most, in the order of `schedule`. O(actions).

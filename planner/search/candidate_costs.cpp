@@ -210,11 +210,61 @@ Ticks CandidateCosts::schedule_time(const Candidate& candidate) {
     times.backward_input.push_back(passes.backward_input);
     times.backward_weight.push_back(passes.backward - passes.backward_input);
   }
+  add_messages(candidate, times);
   const std::shared_ptr<const Schedule> schedule = schedule_of(candidate);
   const auto order = pass_orders_.get(schedule, [&] { return pass_order_of(*schedule); });
   if (!*order) return time_schedule(*schedule, times).makespan;
   thread_local std::vector<Ticks> ends;  // reuses its memory
   return makespan_of(**order, times, ends);
+}
+
+/// On heterogeneous clusters messages count as free: neighbors may have different links.
+void CandidateCosts::add_messages(const Candidate& candidate, StageTimes& times) {
+  const Layout& layout = candidate.layout;
+  const int ranks = layout.degrees.pipeline;
+  if (ranks == 1 || !is_homogeneous(job_.cluster)) return;
+  const auto between_ranks = messages_.get(
+      {layout.degrees, layout.sequence_parallel, layout.micro_batch},
+      [&] { return price_messages(layout); });
+  const auto delay = [&](StageId from, StageId to) {
+    const std::vector<PipelineRankId>& devices = candidate.pipeline.placement->device_of_stage;
+    const int sender = devices[from.index()].value, receiver = devices[to.index()].value;
+    const MessageTimes& messages = (*between_ranks)[static_cast<std::size_t>(sender)];
+    if (receiver == (sender + 1) % ranks) return messages.to_next;
+    return sender == (receiver + 1) % ranks ? messages.to_previous : Ticks();
+  };
+  const std::vector<std::vector<StageId>>& routes = candidate.pipeline.placement->routes;
+  Ticks least = Ticks::max();
+  for (const std::vector<StageId>& route : routes)
+    for (std::size_t i = 0; i + 1 < route.size(); ++i) {
+      const Ticks forward = delay(route[i], route[i + 1]);
+      const Ticks either = std::min(forward, delay(route[i + 1], route[i]));
+      if (either > Ticks()) least = std::min(least, either);
+      if (routes.size() == 1) times.boundary_latency.push_back(either);
+    }
+  if (routes.size() > 1 && least < Ticks::max()) times.latency = least;
+}
+
+std::vector<CandidateCosts::MessageTimes> CandidateCosts::price_messages(
+    const Layout& layout) const {
+  const Strategy strategy = strategy_of_layers(job_, layout);
+  const JobGroups groups = job_groups_of(strategy, job_.cluster);
+  Transfer transfer{.bytes = Bytes::max()};
+  for (std::size_t layer = 0; layer + 1 < job_.model.layers.size(); ++layer)
+    transfer.bytes = std::min(transfer.bytes, message_bytes(strategy, job_.model, LayerId(layer),
+                                                            job_.cost_model.memory()));
+  const auto time_of = [&](int from, int to) {
+    const Crossing crossing = crossing_of(groups, from, to);
+    transfer.crosses_nodes = crossing.crosses_nodes;
+    transfer.flows_per_node = crossing.flows_per_node;
+    const TransferCost cost = job_.cost_model.cost_of(transfer);
+    return to_ticks(cost.latency) + to_ticks(cost.occupancy);
+  };
+  const int ranks = layout.degrees.pipeline;
+  std::vector<MessageTimes> times;
+  for (int rank = 0; rank < ranks; ++rank)
+    times.push_back({time_of(rank, (rank + 1) % ranks), time_of(rank, (rank + ranks - 1) % ranks)});
+  return times;
 }
 
 Ticks CandidateCosts::pipeline_bound(const Layout& layout, const SharedLayers& layers,
@@ -361,17 +411,19 @@ CandidateCosts::KnownStepEnd CandidateCosts::price_step_end(const Candidate& can
   probe.strategy.micro_batch = 1;
   probe.strategy.recompute = {};
   probe.strategy.model_parallelism.routing.overlap = false;  // not every schedule has it
-  const bool gathers_twice = probe.strategy.zero >= 3 && data.reshard_after_forward &&
-                             data.prefetch <= 1 && !job_.cost_model.memory().keeps_ends_gathered;
+  CountedGathers gathers = CountedGathers::kNone;
+  if (probe.strategy.zero >= 3 && data.reshard_after_forward && data.prefetch <= 1)
+    gathers = job_.cost_model.memory().keeps_ends_gathered ? CountedGathers::kWithoutEnds
+                                                           : CountedGathers::kAll;
   const bool reduces_every_time = candidate.replication.zero >= 2;
   const std::int64_t rounds = reduces_every_time ? 2 : 1;
   probe.strategy.global_batch = rounds * known.microbatches * std::int64_t{layout.degrees.data};
   const TaskGraph graph = lower(probe, job_.model, job_.cluster);
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, job_.cost_model);
-  known.end = step_end_times(graph, prices, gathers_twice, (rounds - 1) * known.microbatches);
+  known.end = step_end_times(graph, prices, gathers, (rounds - 1) * known.microbatches);
   known.end.reduces_in_last_pass = !reduces_every_time;
   if (!reduces_every_time) return known;
-  const StepEndTimes twice = step_end_times(graph, prices, gathers_twice);
+  const StepEndTimes twice = step_end_times(graph, prices, gathers);
   known.more_communication = twice.communication - known.end.communication;
   for (std::size_t rank = 0; rank < twice.reductions.size(); ++rank)
     known.more_reductions.push_back(twice.reductions[rank] - known.end.reductions[rank]);

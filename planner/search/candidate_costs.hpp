@@ -79,8 +79,8 @@ class CandidateCosts {
   /// step_bound() without the end of the step. Some recomputed blocks count as one block.
   Ticks pipeline_bound(const Layout& layout, const SharedLayers& layers,
                        const PipelineChoice& pipeline, const Recompute& recompute);
-  /// Makespan of the schedule itself with free messages; of some blocks, whose number is not chosen
-  /// yet, one is recomputed. O(passes of one pipeline).
+  /// Makespan of the schedule itself, with messages that never wait for others; of some blocks,
+  /// whose number is not chosen yet, one is recomputed. O(passes of one pipeline).
   Ticks schedule_time(const Candidate& candidate);
   /// Of a candidate whose gradients are reduced layer by layer after every backward pass (ZeRO 2
   /// and 3): the time of these collectives on the rank with the most; otherwise 0. O(blocks).
@@ -124,6 +124,13 @@ class CandidateCosts {
   std::vector<PassTimes> parts_of(const SharedLayers& layers, const PipelineChoice& pipeline,
                                   const Recompute& recompute);
   std::shared_ptr<const Schedule> schedule_of(const Candidate& candidate);
+  /// Of a pipeline rank to its neighbors, which form a ring.
+  struct MessageTimes {
+    Ticks to_next, to_previous;
+  };
+  std::vector<MessageTimes> price_messages(const Layout& layout) const;
+  /// Adds the time from the end of a pass to the start of its successor on another device.
+  void add_messages(const Candidate& candidate, StageTimes& times);
 
   const SearchJob& job_;
   const Strategy fixed_;                ///< with the default of every choice that is not fixed
@@ -141,6 +148,8 @@ class CandidateCosts {
   SharedCache<std::pair<ParallelDegrees, int>, std::vector<ReductionTimes>> reductions_;
   SharedCache<ScheduleKey, Schedule> schedules_;
   SharedCache<std::shared_ptr<const Schedule>, std::optional<PassOrder>> pass_orders_;
+  /// By sizes, sequence parallelism and micro-batch; on homogeneous clusters.
+  SharedCache<std::tuple<ParallelDegrees, bool, int>, std::vector<MessageTimes>> messages_;
 };
 
 }  // namespace meshwright

@@ -44,7 +44,8 @@ TEST(PassOrder, TimesEveryScheduleAsItsTimerDoes) {
           const Schedule schedule = rule.generate(request);
           const std::optional<PassOrder> order = pass_order_of(schedule);
           if (!order) continue;
-          const StageTimes times = random_times(schedule.placement.device_of_stage.size(), random);
+          StageTimes times = random_times(schedule.placement.device_of_stage.size(), random);
+          times.latency = Ticks(std::uniform_int_distribution<int>(0, 20)(random));
           std::vector<Ticks> ends;
           ASSERT_EQ(makespan_of(*order, times, ends), time_schedule(schedule, times).makespan)
               << rule.name << " " << devices << " " << chunks << " " << microbatches;

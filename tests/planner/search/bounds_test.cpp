@@ -83,8 +83,9 @@ TEST(StepBound, LetsEveryMicrobatchPassAllStages) {
 }
 
 // Stage 0 gathers for 5 in a pass, 2 of them its largest unit. 1F1B of 3 micro-batches on two
-// devices: rank 0 runs 6 passes of its only stage, so that 5 follow one of the same stage. Other
-// collectives take 4.
+// devices: rank 0 runs F F B F B B of its only stage. Three passes go back or forth after the other
+// direction and start with a unit that is still gathered; F F and B B only if the stage has one
+// unit. Other collectives take 4.
 TEST(TimeWithGathers, LeavesOutUnitsThatAreStillGathered) {
   StepEndTimes end = nothing_after(2);
   end.gathers = {{.rank = 0, .stage = StageId(0), .pass = Ticks(5), .largest_unit = Ticks(2)}};
@@ -93,7 +94,9 @@ TEST(TimeWithGathers, LeavesOutUnitsThatAreStillGathered) {
   request.devices = 2;
   request.microbatches = 3;
   const Schedule schedule = find_schedule_rule("1f1b")->generate(request);
-  EXPECT_EQ(time_with_gathers(end, schedule), Ticks(6 * 5 - 5 * 2 + 4));
+  EXPECT_EQ(time_with_gathers(end, schedule), Ticks(6 * 5 - 3 * 2 + 4));
+  end.gathers.front().largest_unit = Ticks(5);
+  EXPECT_EQ(time_with_gathers(end, schedule), Ticks(6 * 5 - 5 * 5 + 4));
   end.gathers.clear();
   EXPECT_EQ(time_with_gathers(end, schedule), Ticks(7));  // of the busier rank
 }
@@ -162,7 +165,7 @@ TEST_P(EveryCandidate, EndsItsStepWithTheMicrobatchesThatAreCounted) {
     const auto end_with = [&](std::int64_t rounds, std::int64_t first_counted) {
       plan.strategy.global_batch = rounds * small.goal.global_batch;
       const TaskGraph graph = lower(plan, small.model, small.cluster);
-      return step_end_times(graph, price_works(graph.parts, graph.works, *small.cost_model), false,
+      return step_end_times(graph, price_works(graph.parts, graph.works, *small.cost_model), CountedGathers::kNone,
                             first_counted);
     };
     SCOPED_TRACE(text_of(plan));
@@ -256,6 +259,24 @@ TEST_P(EveryTrainer, NeedsAtLeastWhatTheScreenCounts) {
     }
   }
   EXPECT_GT(tightest, 0.9);
+}
+
+// Of a program that keeps the embedding and the head gathered, too.
+TEST_P(EveryTrainer, TakesAtLeastTheBounds) {
+  const Trainer trainer = trainer_from_toml(find_trainer(GetParam()));
+  for (const bool experts : {false, true}) {
+    SmallJob small(experts ? small_expert_model() : small_dense_model(), kPlenty, kSmallGoal);
+    small.cost_model = make_device_cost_model(small.cluster, trainer);
+    const SearchJob job = small.job();
+    CandidateCosts costs(job);
+    constexpr std::size_t kTriedPerTrainer = 250;
+    for (Candidate candidate : small.candidates(kTriedPerTrainer)) {
+      choose_one_block(candidate);
+      const Plan plan = costs.plan_of(candidate);
+      SCOPED_TRACE(text_of(plan));
+      ASSERT_LE(bounds_of(candidate, costs).candidate, small.evaluate(plan).step_time);
+    }
+  }
 }
 
 // The layer times of layer_costs() add up to the stage times of lower_stages().
