@@ -85,8 +85,8 @@ Bytes output_bytes(const LoweringContext& context, LayerId layer) {
 
 Bytes message_bytes(const Strategy& strategy, const ModelGraph& model, LayerId last,
                     const TrainerMemory& memory) {
-  return Bytes(divide_up(output_bytes(strategy, model, last).value,
-                         slices_of_message(strategy, memory)));
+  return Bytes(
+      divide_up(output_bytes(strategy, model, last).value, slices_of_message(strategy, memory)));
 }
 
 void cut_stages(LoweringContext& context) {

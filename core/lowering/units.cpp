@@ -195,6 +195,11 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
   return made;
 }
 
+std::int64_t full_bucket_size(const Strategy& strategy, int data_ranks) {
+  const BucketSizes sizes = bucket_sizes(strategy, data_ranks);
+  return std::max(sizes.first, sizes.others);
+}
+
 void cut_units(LoweringContext& context) {
   context.units.resize(context.layers.size());
   if (!has_units(context)) return;

@@ -49,5 +49,7 @@ struct PartUnits {
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups);
+/// Elements with which any bucket is full; `data_ranks`: that hold the same dense parameters.
+std::int64_t full_bucket_size(const Strategy& strategy, int data_ranks);
 
 }  // namespace meshwright

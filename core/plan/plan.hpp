@@ -123,10 +123,12 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const ModelGraph& model,
 
 /// True if lower() may split passes into several tasks or add buffers to them, so that the works of
 /// lower_stages() differ from the tasks of the plan.
-constexpr bool cuts_passes(const Strategy& strategy) {
-  const DataParallelism& data = strategy.data_parallelism;
-  return strategy.zero >= 2 || data.buckets.rule != BucketRule::kNone || data.overlap_gather ||
+constexpr bool cuts_passes(int zero, const DataParallelism& data) {
+  return zero >= 2 || data.buckets.rule != BucketRule::kNone || data.overlap_gather ||
          has_servers(data.kind) || data.kind == DataParallelKind::kOneProcess;
+}
+constexpr bool cuts_passes(const Strategy& strategy) {
+  return cuts_passes(strategy.zero, strategy.data_parallelism);
 }
 
 }  // namespace meshwright

@@ -28,7 +28,8 @@ struct PassOrder {
 /// stages. The schedule must be valid. O(passes).
 std::optional<PassOrder> pass_order_of(const Schedule& schedule);
 
-/// ScheduleTiming::makespan; links are never busy (StageTimes::link_occupancy). `ends` is scratch memory. O(passes).
+/// ScheduleTiming::makespan; links are never busy (StageTimes::link_occupancy). `ends` is scratch
+/// memory. O(passes).
 Ticks makespan_of(const PassOrder& order, const StageTimes& times, std::vector<Ticks>& ends);
 
 }  // namespace meshwright

@@ -45,8 +45,9 @@ struct StepEndTimes {
 
 /// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
 /// Gathers are counted if parameters are gathered for both passes of every micro-batch (ZeRO 3 with
-/// resharding, at most one unit ahead), with or without the embedding and the head. The other collectives of
-/// micro-batches before `first_counted` are left out, as in a graph with so many fewer.
+/// resharding, at most one unit ahead), with or without the embedding and the head. The other
+/// collectives of micro-batches before `first_counted` are left out, as in a graph with so many
+/// fewer.
 enum class CountedGathers : std::uint8_t { kNone, kWithoutEnds, kAll };
 StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices,
                             CountedGathers counted = CountedGathers::kNone,

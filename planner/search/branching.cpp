@@ -23,6 +23,13 @@ bool suits(const Replication& replication, const PipelineChoice& pipeline) {
   return true;
 }
 
+/// Another replication that differs in that alone.
+bool has_one_without_buckets(std::span<const Replication> replications, Replication replication) {
+  if (replication.data.buckets.rule == BucketRule::kNone) return false;
+  replication.data.buckets = {};
+  return std::ranges::find(replications, replication) != replications.end();
+}
+
 }  // namespace
 
 void NodeOutcome::prune(PruneReason reason, std::int64_t count) {
@@ -226,6 +233,10 @@ NodeOutcome Branching::divide_pipeline(const Node& node) {
       continue;
     }
     candidate.replication = replications[i];
+    if (has_one_without_buckets(replications, replications[i]) && costs_.fills_buckets(candidate)) {
+      outcome.prune(PruneReason::kDominated);
+      continue;
+    }
     Node child = node;
     child.replication = static_cast<std::int16_t>(i);
     child.bound = std::max(node.bound, costs_.reduction_bound(candidate));

@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/lowering/data_groups.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/lowering/units.hpp"
 #include "core/schedule/pass_order.hpp"
 #include "core/schedule/timing.hpp"
 #include "planner/search/mixed_stages.hpp"
@@ -223,9 +224,9 @@ void CandidateCosts::add_messages(const Candidate& candidate, StageTimes& times)
   const Layout& layout = candidate.layout;
   const int ranks = layout.degrees.pipeline;
   if (ranks == 1 || !is_homogeneous(job_.cluster)) return;
-  const auto between_ranks = messages_.get(
-      {layout.degrees, layout.sequence_parallel, layout.micro_batch},
-      [&] { return price_messages(layout); });
+  const auto between_ranks =
+      messages_.get({layout.degrees, layout.sequence_parallel, layout.micro_batch},
+                    [&] { return price_messages(layout); });
   const auto delay = [&](StageId from, StageId to) {
     const std::vector<PipelineRankId>& devices = candidate.pipeline.placement->device_of_stage;
     const int sender = devices[from.index()].value, receiver = devices[to.index()].value;
@@ -324,6 +325,19 @@ Ticks CandidateCosts::reduction_bound(const Candidate& candidate) {
   for (const ReductionTimes& streams : of_rank)
     for (const Ticks time : streams) most = std::max(most, time);
   return most * microbatches_of(candidate.layout, job_.goal);
+}
+
+bool CandidateCosts::fills_buckets(const Candidate& candidate) {
+  const Replication& replication = candidate.replication;
+  if (replication.zero != 2 || replication.data.buckets.rule == BucketRule::kNone) return false;
+  const std::int64_t full =
+      full_bucket_size(strategy_of(candidate, job_.goal, job_.fixed),
+                       static_cast<int>(replica_count(candidate.layout.degrees)));
+  return std::ranges::all_of(
+      layers(candidate.layout, candidate.recompute)->memory, [&](const LayerMemory& layer) {
+        const LocalParameters& parameters = layer.parameters;
+        return parameters.dense >= full && (parameters.expert == 0 || parameters.expert >= full);
+      });
 }
 
 Ticks CandidateCosts::candidate_bound(const Candidate& candidate, Ticks scheduled) {

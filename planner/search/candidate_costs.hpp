@@ -85,6 +85,8 @@ class CandidateCosts {
   /// Of a candidate whose gradients are reduced layer by layer after every backward pass (ZeRO 2
   /// and 3): the time of these collectives on the rank with the most; otherwise 0. O(blocks).
   Ticks reduction_bound(const Candidate& candidate);
+  /// True under ZeRO 2 if every layer fills a bucket, as if there were no buckets.
+  bool fills_buckets(const Candidate& candidate);
   /// step_bound(); `scheduled`: a lower bound of the time of all passes.
   Ticks candidate_bound(const Candidate& candidate, Ticks scheduled);
 

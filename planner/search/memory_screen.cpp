@@ -1,6 +1,8 @@
 #include "planner/search/memory_screen.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
@@ -254,10 +256,10 @@ std::vector<PartMemory> part_memory(const ModelGraph& model, std::span<const Lay
 
 /// True unless every pass of a stage is cut into units. ZeRO 0 and 1 cut the first forward and the
 /// last backward pass only.
-bool has_whole_passes(const Strategy& strategy, std::int64_t microbatches,
+bool has_whole_passes(int zero, const DataParallelism& data, std::int64_t microbatches,
                       const Placement& placement) {
-  return !cuts_passes(strategy) ||
-         (strategy.zero <= 1 && microbatches > static_cast<std::int64_t>(placement.routes.size()));
+  return !cuts_passes(zero, data) ||
+         (zero <= 1 && microbatches > static_cast<std::int64_t>(placement.routes.size()));
 }
 
 /// On the device that needs least.
@@ -302,6 +304,59 @@ std::optional<HeldActivations> before_input_gradients(std::span<const HeldActiva
 
 }  // namespace
 
+/// What the memory of a candidate consists of, but for the micro-batches that are held.
+struct StageMemory {
+  std::vector<SavedBytes> saved;                         ///< by stage
+  std::vector<Bytes> resident, in_forward, in_backward;  ///< by rank
+};
+
+/// Everything that StageMemory depends on; equal cuts and placements are shared.
+struct StageMemoryKey {
+  SharedLayers layers;
+  std::shared_ptr<const std::vector<int>> cut;
+  std::shared_ptr<const Placement> placement;
+  Layout layout;
+  Recompute recompute;
+  Replication replication;
+  bool splits_backward = false, pairs_passes = false, shares_ends = false, whole_passes = false;
+  friend bool operator==(const StageMemoryKey&, const StageMemoryKey&) = default;
+};
+
+StageMemory stage_memory(const StageMemoryKey& key, const Candidate& candidate,
+                         const SearchJob& job) {
+  const Strategy strategy = strategy_of(candidate, job.goal, job.fixed);
+  const StateShards shards(candidate, strategy, job.cost_model.memory());
+  const Placement& placement = *key.placement;
+  const std::vector<PartMemory> parts =
+      part_memory(job.model, key.layers->memory, *key.cut, key.recompute, candidate.pipeline,
+                  shards, key.whole_passes);
+  StageMemory memory;
+  memory.resident.assign(static_cast<std::size_t>(placement.devices),
+                         fixed_memory_of(strategy, job));
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
+    const PartMemory& part = parts[static_cast<std::size_t>(placement.part_of_stage[s])];
+    memory.saved.push_back(part.saved);
+    memory.resident[placement.device_of_stage[s].index()] += shards.resident(part.parameters);
+  }
+  memory.in_forward = least_of_ranks(placement, parts, &PartMemory::in_forward);
+  memory.in_backward = least_of_ranks(placement, parts, &PartMemory::in_backward);
+  return memory;
+}
+
+/// Of the last few candidates of this thread: many differ in the order of their passes only.
+const StageMemory& recent_stage_memory(const StageMemoryKey& key, const Candidate& candidate,
+                                       const SearchJob& job) {
+  constexpr std::size_t kRecent = 8;
+  thread_local std::array<std::pair<StageMemoryKey, StageMemory>, kRecent> recent;
+  thread_local std::size_t oldest = 0;
+  for (const auto& [known, memory] : recent)
+    if (known == key) return memory;
+  auto& made = recent[oldest];
+  oldest = (oldest + 1) % kRecent;
+  made = {key, stage_memory(key, candidate, job)};
+  return made.second;
+}
+
 /// When a rank holds the most, one of its forward passes has just run, and a backward pass is the
 /// next, but for passes for weight gradients in between. Of a pair, what it frees may come first.
 std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate& candidate,
@@ -310,25 +365,20 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   if (counts_buffers_) return std::nullopt;
   Recompute recompute = candidate.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
-  const Strategy strategy = strategy_of(candidate, job_.goal, job_.fixed);
-  const StateShards shards(candidate, strategy, job_.cost_model.memory());
-  const auto cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute);
   const Placement& placement = *candidate.pipeline.placement;
-  const bool whole =
-      has_whole_passes(strategy, microbatches_of(candidate.layout, job_.goal), placement);
-  const std::vector<PartMemory> parts =
-      part_memory(job_.model, layers->memory, *cut, recompute, candidate.pipeline, shards, whole);
-
-  std::vector<SavedBytes> saved;  // by stage
-  for (const int part : placement.part_of_stage)
-    saved.push_back(parts[static_cast<std::size_t>(part)].saved);
-  std::vector<Bytes> resident(static_cast<std::size_t>(placement.devices),
-                              fixed_memory_of(strategy, job_));
-  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
-    resident[placement.device_of_stage[s].index()] +=
-        shards.resident(parts[static_cast<std::size_t>(placement.part_of_stage[s])].parameters);
-  const std::vector<Bytes> in_forward = least_of_ranks(placement, parts, &PartMemory::in_forward),
-                           in_backward = least_of_ranks(placement, parts, &PartMemory::in_backward);
+  const auto& [saved, resident, in_forward, in_backward] = recent_stage_memory(
+      {.layers = layers,
+       .cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute),
+       .placement = candidate.pipeline.placement,
+       .layout = candidate.layout,
+       .recompute = recompute,
+       .replication = candidate.replication,
+       .splits_backward = candidate.pipeline.splits_backward,
+       .pairs_passes = candidate.pipeline.pairs_passes,
+       .shares_ends = candidate.pipeline.rule->output_barriers > 0,
+       .whole_passes = has_whole_passes(candidate.replication.zero, candidate.replication.data,
+                                        microbatches_of(candidate.layout, job_.goal), placement)},
+      candidate, job_);
 
   const auto shortfall_with = [&](std::span<const HeldActivations> moments) {
     std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
@@ -370,7 +420,7 @@ std::vector<Bytes> MemoryScreen::peaks_of(const Candidate& candidate) {
   const Placement& placement = *candidate.pipeline.placement;
   return least_peaks(lowered, placement, held_activations(candidate),
                      candidate.pipeline.splits_backward,
-                     has_whole_passes(s, request.microbatches, placement));
+                     has_whole_passes(s.zero, s.data_parallelism, request.microbatches, placement));
 }
 
 std::optional<MemoryShortfall> MemoryScreen::shortfall_of(const Candidate& candidate) {

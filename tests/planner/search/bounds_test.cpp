@@ -165,8 +165,8 @@ TEST_P(EveryCandidate, EndsItsStepWithTheMicrobatchesThatAreCounted) {
     const auto end_with = [&](std::int64_t rounds, std::int64_t first_counted) {
       plan.strategy.global_batch = rounds * small.goal.global_batch;
       const TaskGraph graph = lower(plan, small.model, small.cluster);
-      return step_end_times(graph, price_works(graph.parts, graph.works, *small.cost_model), CountedGathers::kNone,
-                            first_counted);
+      return step_end_times(graph, price_works(graph.parts, graph.works, *small.cost_model),
+                            CountedGathers::kNone, first_counted);
     };
     SCOPED_TRACE(text_of(plan));
     ASSERT_EQ(end_with(2, microbatches), end_with(1, 0));
