@@ -200,7 +200,8 @@ void PlansScreen::start() {
             {.top = kPlansWanted,
              .progress = [&](std::int64_t done, std::int64_t of) { context.report(done, of); },
              .canceled = [&] { return context.is_canceled(); },
-             .is_out_of_time = [&] { return timer.hasExpired(kMillisecondsAllowed); }});
+             .is_out_of_time = [&] { return timer.hasExpired(kMillisecondsAllowed); },
+             .tries_shares = true});
         context.stop_if_canceled();
         return result;
       },

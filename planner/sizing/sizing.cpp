@@ -89,7 +89,8 @@ SearchResult search_patiently(const SizingJob& job, const SizingOptions& options
                          .threads = options.threads,
                          .canceled = cancel_after(options, options.time_limit),
                          .is_out_of_time = [=] { return share && is_over && is_over(); },
-                         .refines = true};
+                         .refines = true,
+                         .tries_shares = true};
   };
   SearchResult result = search_job(job, search_options());
   const bool gave_up = result.plans.empty() && !result.infeasible;
