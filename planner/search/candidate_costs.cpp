@@ -263,6 +263,7 @@ std::vector<CandidateCosts::MessageTimes> CandidateCosts::price_messages(
   };
   const int ranks = layout.degrees.pipeline;
   std::vector<MessageTimes> times;
+  times.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     times.push_back({time_of(rank, (rank + 1) % ranks), time_of(rank, (rank + ranks - 1) % ranks)});
   return times;

@@ -366,7 +366,7 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
   Recompute recompute = candidate.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::kBlocks}) recompute = {RecomputeKind::kFull};
   const Placement& placement = *candidate.pipeline.placement;
-  const auto& [saved, resident, in_forward, in_backward] = recent_stage_memory(
+  const StageMemory& stages = recent_stage_memory(
       {.layers = layers,
        .cut = costs_.stage_cut(layers, candidate.pipeline, candidate.recompute),
        .placement = candidate.pipeline.placement,
@@ -381,16 +381,16 @@ std::optional<MemoryShortfall> MemoryScreen::rough_shortfall_of(const Candidate&
       candidate, job_);
 
   const auto shortfall_with = [&](std::span<const HeldActivations> moments) {
-    std::vector<Bytes> peaks = most_bytes_of(moments, placement, saved);
+    std::vector<Bytes> peaks = most_bytes_of(moments, placement, stages.saved);
     if (!candidate.pipeline.pairs_passes) {
       const std::vector<Bytes> held = peaks;
-      raise_to_sums(held, in_forward, peaks);
+      raise_to_sums(held, stages.in_forward, peaks);
       if (!candidate.pipeline.splits_backward)
-        raise_to_sums(held, in_backward, peaks);
+        raise_to_sums(held, stages.in_backward, peaks);
       else if (const auto before = before_input_gradients(moments))
-        raise_to_sums(bytes_of(*before, placement, saved), in_backward, peaks);
+        raise_to_sums(bytes_of(*before, placement, stages.saved), stages.in_backward, peaks);
     }
-    for (std::size_t rank = 0; rank < peaks.size(); ++rank) peaks[rank] += resident[rank];
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) peaks[rank] += stages.resident[rank];
     return shortfall_in(peaks, [&](std::size_t rank) { return capacity_at(*layers, rank); });
   };
   std::optional<MemoryShortfall> shortfall = shortfall_with(held_by_formula(candidate));

@@ -247,7 +247,7 @@ class ShareSearch {
           std::vector<ReplicaTime> shifted = times;
           for (ReplicaTime& time : shifted)
             if (time.microbatch == speed)
-              time.rest += Ticks(sign * unit_of(s) * time.microbatch.value);
+              time.rest += time.microbatch * (std::int64_t{sign} * unit_of(s));
           const std::vector<int> shares = balanced_microbatches(shifted, total, unit_of(s));
           if (shares.empty()) continue;
           Plan plan = *best_;
