@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/plan/plan_numbers.hpp"
-#include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -241,14 +240,6 @@ std::vector<Diagnostic> data_parallelism_problems(const Plan& plan, const ModelG
 std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
                                                   const Placement& placement) {
   std::vector<Diagnostic> found;
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
-  const bool is_paired = rule != nullptr && rule->paired_passes != PairedPasses::kNever &&
-                         strategy.model_parallelism.routing.overlap;
-  if (!strategy.batch_shares.empty() &&
-      (placement.routes.size() > 1 || updates_without_flush(strategy) || is_paired))
-    found.push_back({std::string(kBatchSharesField),
-                     fmt::format("cannot be combined with schedule '{}'", strategy.schedule),
-                     "use 1f1b, interleaved or another schedule with one copy of the model"});
   if (placement.routes.size() < 2) return found;
   const std::string what =
       fmt::format("cannot be combined with '{}', which replicates the model", strategy.schedule);

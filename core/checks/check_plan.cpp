@@ -465,6 +465,7 @@ class PlanChecks {
     const Placement placement = rule->placement(request);
     take(mixed_nodes_problems(plan_, cluster_, placement));
     take(data_parallelism_problems(strategy_, placement));
+    if (!strategy_.batch_shares.empty()) check_schedule_of_shares(placement);
     check_cut(placement);
     for (std::string& fault : order_faults(placement))
       report("orders", std::move(fault), "remove the orders, and plan again");
@@ -494,6 +495,20 @@ class PlanChecks {
           "cannot be combined with ZeRO 2 or 3, gradient buckets or overlapped parameter gathers",
           "use --zero 0 or 1 with --bucket none, or 1f1b");
     return true;
+  }
+
+  /// Ranks with fewer micro-batches leave out the first ones. A pair of passes would lose one of
+  /// them, whose buffers it holds.
+  void check_schedule_of_shares(const Placement& placement) {
+    const auto has_pairs = [](const std::vector<Action>& order) {
+      return std::ranges::any_of(order, &Action::overlaps_next);
+    };
+    if (placement.routes.size() == 1 && !updates_without_flush(strategy_) &&
+        !strategy_.model_parallelism.routing.overlap &&
+        std::ranges::none_of(schedule_of(plan_).orders, has_pairs))
+      return;
+    report("batch-shares", fmt::format("cannot be combined with schedule '{}'", strategy_.schedule),
+           "use a schedule with one copy of the model and no pairs of passes, such as 1f1b");
   }
 
   /// Problems of the plan's synthesized orders.

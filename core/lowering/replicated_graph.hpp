@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/lowering/batch_shares.hpp"
 #include "core/lowering/folded_graph.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/lowering/replica_shares.hpp"
 #include "core/lowering/unfold.hpp"
 
 namespace meshwright {

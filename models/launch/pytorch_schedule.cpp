@@ -9,6 +9,7 @@ namespace meshwright {
 
 std::vector<std::string> pytorch_csv_refusals(const Plan& plan) {
   if (plan.strategy.degrees.pipeline == 1) return {"has no schedule without a pipeline"};
+  if (!plan.strategy.batch_shares.empty()) return {"has one schedule for all data-parallel ranks"};
   const Schedule schedule = schedule_of(plan);
   std::vector<std::string> reasons;
   const auto refuse = [&](std::string_view what) {

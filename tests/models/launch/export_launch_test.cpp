@@ -67,6 +67,11 @@ TEST(ExportLaunch, RefusesUnequalSharesOfTheBatch) {
     EXPECT_THAT(refusals(word, plan), testing::Contains(HasSubstr("--batch-shares"))) << word;
   EXPECT_THAT(refusals("accelerate", plan),
               testing::Contains("accelerate 1.15.0 gives all ranks equal shares of the batch"));
+  Plan pipelined = plan_of_64();
+  pipelined.strategy.batch_shares = *batch_shares_from_text("0-1:96+2-3:32");
+  EXPECT_THAT(refusals("pytorch-csv", pipelined),
+              ElementsAre("torch.distributed.pipelining has one schedule for all data-parallel "
+                          "ranks"));
 }
 
 TEST(ExportLaunch, WritesEveryFormat) {

@@ -1,7 +1,7 @@
 // A replica with fewer micro-batches than others runs the last ones of the schedule, in its order.
 // Dependencies connect passes of the same micro-batch only, so what is left of the order is valid,
 // and gradients are complete after the same micro-batch on all replicas.
-#include "core/lowering/batch_shares.hpp"
+#include "core/lowering/replica_shares.hpp"
 
 #include <algorithm>
 #include <map>
